@@ -1,0 +1,157 @@
+import { decode, encode } from './codec.ts'
+import type { EngineWriter, MemoryRecord, Row } from './engine/engine.ts'
+import { MnemError } from './errors.ts'
+import type { HeldHead } from './heads.ts'
+import { objectId } from './id.ts'
+import { after, commitKey, corruptIndex, itemKey, itemValue, requestKey } from './keys.ts'
+import { itemId } from './names.ts'
+import { encodeCommit, type NodeFields, nodeObjectId } from './object.ts'
+import { type Change, decodeRecord, encodeRecord } from './record.ts'
+import { findChange, type MissingNode, State } from './state.ts'
+
+/** What a commit says of itself besides its changes. */
+export interface CommitText {
+  author: string
+  message: string
+  /** Unix ms. */
+  time: number
+  request?: { key: string; digest: Uint8Array } | undefined
+}
+
+/** Where a commit goes: a branch of a memory, held for this transaction. */
+export interface Target {
+  memory: MemoryRecord
+  branch: string
+  head: HeldHead
+}
+
+/** Make a commit of `changes` on the head that is held, and give its row. The head is moved on to it. */
+export async function commit(
+  writer: EngineWriter,
+  target: Target,
+  changes: Change[],
+  text: CommitText,
+): Promise<Row> {
+  const { memory, head } = target
+  const before = head.snapshot
+  // The state is changed in place: if anything fails from here on, what the head holds is no commit's state.
+  head.snapshot = undefined
+  const state = before?.state ?? new State(memory.prefix)
+  const objects = newObjects(memory.prefix, changes)
+  const seq = await writer.nextSeq()
+  const appends = state.apply(seq, { changes }, objects)
+  const stateId = await state.id((missing) => readFields(writer, memory, missing))
+  const parent = before?.row
+  const id = objectId(
+    encodeCommit({ ...text, parents: parent === undefined ? [] : [parent.id], state: stateId }),
+  )
+  const body = encodeRecord({ ...text, state: stateId, changes })
+  const place = await nextPlace(writer, memory.id, parent)
+  const row: Row = {
+    seq,
+    memory: memory.id,
+    ...place,
+    parents: parent === undefined ? [] : [parent.seq],
+    id,
+    body,
+  }
+  await writer.append(row)
+  await index(writer, row, changes)
+  if (text.request !== undefined) await writer.putEntry(memory.id, requestKey(text.request.key), encode(seq))
+  if (!(await writer.moveRef(memory.id, target.branch, parent?.seq, seq))) {
+    throw new MnemError('busy', 'Another writer moved the branch inside the write lock; try again.')
+  }
+  head.snapshot = { row, state, appendsFrom: appends ? (before?.appendsFrom ?? -1) : row.depth }
+  return row
+}
+
+function newObjects(prefix: string, changes: readonly Change[]): Map<number, Uint8Array> {
+  const objects = new Map<number, Uint8Array>()
+  for (const change of changes) {
+    if (change.kind === 'item')
+      objects.set(change.number, nodeObjectId(itemId(prefix, change.number), change.fields))
+  }
+  return objects
+}
+
+/** On the parent's line if the parent is its last commit, else the first of a new line. */
+async function nextPlace(
+  writer: EngineWriter,
+  memory: number,
+  parent: Row | undefined,
+): Promise<{ line: number; depth: number }> {
+  if (parent === undefined) return { line: await writer.newLine(memory), depth: 0 }
+  const depth = parent.depth + 1
+  const [follower] = await writer.line(memory, parent.line, depth, depth)
+  return { line: follower === undefined ? parent.line : await writer.newLine(memory), depth }
+}
+
+/** The fields of live nodes, by the rows that set them. */
+async function readFields(
+  writer: EngineWriter,
+  memory: MemoryRecord,
+  missing: MissingNode[],
+): Promise<NodeFields[]> {
+  const seqs = Array.from(new Set(missing.map(({ seq }) => seq)))
+  const records = new Map(
+    (await writer.rows(memory.id, seqs)).map((row) => [row.seq, { row, record: decodeRecord(row.body) }]),
+  )
+  return missing.map(({ key, seq }) => {
+    const { row, record } = records.get(seq) as { row: Row; record: ReturnType<typeof decodeRecord> }
+    const change = findChange(record, key)
+    if (change === undefined || change.kind === 'redacted')
+      throw corruptIndex('a row does not set the node it is known for', row.id)
+    return change.fields
+  })
+}
+
+async function index(writer: EngineWriter, row: Row, changes: readonly Change[]): Promise<void> {
+  const put = (number: number, set: boolean) =>
+    writer.putEntry(row.memory, itemKey(number, row.line, row.depth), itemValue(row.seq, set))
+  await writer.putEntry(row.memory, commitKey(row.id, row.seq), new Uint8Array())
+  for (const change of changes) {
+    if (change.kind === 'item' || change.kind === 'redacted') await put(change.number, true)
+    if (change.kind === 'remove') for (let i = 0; i < change.count; i++) await put(change.from + i, false)
+  }
+}
+
+/** What was done under an idempotency key: the row of its commit, or that none was due. */
+export type Replay = { row: Row } | 'nothing'
+
+/** Look a key up. Throws `conflict` where it stands for another request. */
+export async function findReplay(
+  writer: EngineWriter,
+  memory: number,
+  request: { key: string; digest: Uint8Array },
+): Promise<Replay | undefined> {
+  const key = requestKey(request.key)
+  const [entry] = await writer.entries(memory, key, after(key), { limit: 1 })
+  if (entry === undefined) return undefined
+  const value = decode(entry.value)
+  let digest: Uint8Array | undefined
+  let replay: Replay = 'nothing'
+  if (typeof value === 'number') {
+    const [row] = (await writer.rows(memory, [value])) as [Row]
+    digest = decodeRecord(row.body).request?.digest
+    replay = { row }
+  } else if (Array.isArray(value)) {
+    digest = value[0] as Uint8Array
+  }
+  if (digest !== undefined && Buffer.compare(digest, request.digest) === 0) return replay
+  throw new MnemError(
+    'conflict',
+    'This idempotency_key was used for another request on this memory; take a new key for a new request.',
+    {
+      reason: 'idempotency_key',
+    },
+  )
+}
+
+/** Remember that a request under a key had nothing to commit. */
+export async function rememberNothing(
+  writer: EngineWriter,
+  memory: number,
+  request: { key: string; digest: Uint8Array },
+): Promise<void> {
+  await writer.putEntry(memory, requestKey(request.key), encode([request.digest]))
+}

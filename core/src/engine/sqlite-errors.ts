@@ -1,0 +1,44 @@
+import { MnemError } from '../errors.ts'
+
+const BUSY = 5
+const LOCKED = 6
+
+interface SqliteError extends Error {
+  errcode: number
+  errstr: string
+}
+
+function isSqliteError(error: unknown): error is SqliteError {
+  return error instanceof Error && (error as NodeJS.ErrnoException).code === 'ERR_SQLITE_ERROR'
+}
+
+/** Whether another connection holds the lock, so that the same call may succeed a moment later. */
+export function isBusy(error: unknown): boolean {
+  return isSqliteError(error) && ((error.errcode & 0xff) === BUSY || (error.errcode & 0xff) === LOCKED)
+}
+
+const REASONS: Record<number, readonly [reason: string, todo: string]> = {
+  8: ['read_only', 'the store can only be read; give this user write permission or mount it writable'],
+  10: ['io_error', 'the disk reported an error; check it and its messages'],
+  13: ['disk_full', 'the disk is full; free some space and try again'],
+  14: ['cannot_open', 'a file of the store cannot be opened; check permissions and open-file limits'],
+}
+
+/** What an SQLite failure means to a caller; other errors pass through. */
+export function translate(error: unknown): unknown {
+  if (!isSqliteError(error)) return error
+  const primary = error.errcode & 0xff
+  if (primary === 11 || primary === 26) {
+    const message = `SQLite finds the store damaged (${error.errstr}). Restore it from a backup; nothing was changed.`
+    return new MnemError(
+      'corrupt_store',
+      message,
+      { object: 'database', problem: error.errstr },
+      { cause: error },
+    )
+  }
+  const known = REASONS[primary]
+  if (known === undefined) return error
+  const message = `The store was not written: ${known[1]} (SQLite ${error.errcode}).`
+  return new MnemError('store_io', message, { reason: known[0] }, { cause: error })
+}

@@ -1,0 +1,297 @@
+import { statSync } from 'node:fs'
+import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite'
+import { setTimeout as delay } from 'node:timers/promises'
+import { MnemError } from '../errors.ts'
+import { Mutex } from '../mutex.ts'
+import type { Engine, EngineReader, EngineWriter, Entry, MemoryRecord, Page, Row } from './engine.ts'
+import { damagedRow, missingRow, rowChecksum } from './row.ts'
+import { isBusy, translate } from './sqlite-errors.ts'
+import { openConnection, prepareFile, SCHEMA_VERSION } from './sqlite-file.ts'
+
+export interface SqliteOptions {
+  /** Milliseconds to wait for another process's lock before `busy`. Default 10,000. */
+  busyTimeout?: number
+}
+
+type Record_ = Record<string, SQLOutputValue>
+
+const ROW = 'SELECT seq, memory, line, depth, parent, parent2, id, body, checksum FROM row'
+const MEMORY = 'SELECT id, name, prefix, default_branch, epoch FROM memory'
+
+/** Calls `SQLITE_BUSY` again with growing, jittered pauses that leave the event loop to others. */
+class Patience {
+  private readonly bound: number
+  constructor(bound: number) {
+    this.bound = bound
+  }
+
+  async call<T>(attempt: () => T): Promise<T> {
+    const deadline = performance.now() + this.bound
+    for (let pause = 1; ; pause = Math.min(pause * 2, 50)) {
+      try {
+        return attempt()
+      } catch (error) {
+        if (!isBusy(error)) throw translate(error)
+        if (performance.now() >= deadline) {
+          const message = `Another process has held the store for ${this.bound} ms; try again, or end the process that holds it.`
+          throw new MnemError('busy', message, {}, { cause: error })
+        }
+        await delay(pause * (0.5 + Math.random()))
+      }
+    }
+  }
+}
+
+/** Statements over one connection. Inside a transaction the connection is held, so nothing there is ever busy. */
+class SqliteReader implements EngineReader {
+  protected readonly db: DatabaseSync
+  protected readonly patience: Patience
+  private readonly file: string
+  private readonly statements = new Map<string, StatementSync>()
+
+  constructor(db: DatabaseSync, file: string, patience: Patience) {
+    this.db = db
+    this.file = file
+    this.patience = patience
+  }
+
+  async memory(name: string): Promise<MemoryRecord | undefined> {
+    return (await this.get(`${MEMORY} WHERE name = ?`, name)) as MemoryRecord | undefined
+  }
+
+  async memories(prefix: string, after: string | undefined, limit: number): Promise<MemoryRecord[]> {
+    // SQLite compares TEXT as its UTF-8 bytes, so the names with a prefix are neighbours.
+    const sql = `${MEMORY} WHERE name >= ?1 AND substr(name, 1, length(?1)) = ?1 AND (?2 IS NULL OR name > ?2) ORDER BY name LIMIT ?3`
+    const found = await this.all(sql, prefix, after ?? null, limit)
+    return found as unknown as MemoryRecord[]
+  }
+
+  async ref(memory: number, branch: string): Promise<number | undefined> {
+    return (await this.get('SELECT seq FROM ref WHERE memory = ? AND branch = ?', memory, branch))?.seq as
+      | number
+      | undefined
+  }
+
+  async rows(memory: number, seqs: readonly number[]): Promise<Row[]> {
+    if (seqs.length === 1) {
+      const found = await this.get(`${ROW} WHERE seq = ? AND memory = ?`, seqs[0] as number, memory)
+      if (found === undefined) throw missingRow(seqs[0] as number)
+      return [toRow(found)]
+    }
+    const sql = `${ROW} WHERE memory = ? AND seq IN (SELECT value FROM json_each(?))`
+    const bySeq = new Map<number, Row>()
+    for (const found of await this.all(sql, memory, JSON.stringify(seqs)))
+      bySeq.set(found.seq as number, toRow(found))
+    return seqs.map((seq) => {
+      const row = bySeq.get(seq)
+      if (row === undefined) throw missingRow(seq)
+      return row
+    })
+  }
+
+  async line(memory: number, line: number, from: number, to: number, page: Page = {}): Promise<Row[]> {
+    const order = page.reverse === true ? 'DESC' : 'ASC'
+    const sql = `${ROW} WHERE memory = ? AND line = ? AND depth BETWEEN ? AND ? ORDER BY depth ${order} LIMIT ?`
+    return (await this.all(sql, memory, line, from, to, page.limit ?? -1)).map(toRow)
+  }
+
+  async entries(memory: number, from: Uint8Array, to: Uint8Array, page: Page = {}): Promise<Entry[]> {
+    const order = page.reverse === true ? 'DESC' : 'ASC'
+    const sql = `SELECT key, value FROM entry WHERE memory = ? AND key >= ? AND key < ? ORDER BY key ${order} LIMIT ?`
+    return (await this.all(sql, memory, from, to, page.limit ?? -1)) as unknown as Entry[]
+  }
+
+  async counts(memory?: number): Promise<{ memories: number; commits: number; bytes: number }> {
+    const count = async (sql: string, ...values: number[]) => Number((await this.get(sql, ...values))?.n)
+    return {
+      memories: await count('SELECT count(*) AS n FROM memory'),
+      commits:
+        memory === undefined
+          ? await count('SELECT count(*) AS n FROM row')
+          : await count('SELECT count(*) AS n FROM row WHERE memory = ?', memory),
+      bytes: fileSize(this.file) + fileSize(`${this.file}-wal`),
+    }
+  }
+
+  /** Let go of the connection. */
+  end(): void {
+    if (this.db.isOpen) this.db.close()
+  }
+
+  protected statement(sql: string): StatementSync {
+    let statement = this.statements.get(sql)
+    if (statement === undefined) {
+      statement = this.db.prepare(sql)
+      this.statements.set(sql, statement)
+    }
+    return statement
+  }
+
+  protected get(
+    sql: string,
+    ...values: (string | number | Uint8Array | null)[]
+  ): Promise<Record_ | undefined> {
+    return this.patience.call(() => this.statement(sql).get(...values) as Record_ | undefined)
+  }
+
+  private all(sql: string, ...values: (string | number | Uint8Array | null)[]): Promise<Record_[]> {
+    return this.patience.call(() => this.statement(sql).all(...values) as Record_[])
+  }
+}
+
+class SqliteWriter extends SqliteReader implements EngineWriter {
+  async createMemory(name: string, prefix: string, default_branch: string): Promise<MemoryRecord> {
+    const { lastInsertRowid } = this.run(
+      'INSERT INTO memory (name, prefix, default_branch) VALUES (?, ?, ?)',
+      name,
+      prefix,
+      default_branch,
+    )
+    return { id: Number(lastInsertRowid), name, prefix, default_branch, epoch: 0 }
+  }
+
+  async nextSeq(): Promise<number> {
+    const { last } = this.statement('SELECT max(seq) AS last FROM row').get() as { last: number | null }
+    return (last ?? 0) + 1
+  }
+
+  async append(row: Row): Promise<void> {
+    const [parent = null, parent2 = null] = row.parents
+    this.run(
+      'INSERT INTO row (seq, memory, line, depth, parent, parent2, id, body, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+      row.seq,
+      row.memory,
+      row.line,
+      row.depth,
+      parent,
+      parent2,
+      row.id,
+      row.body,
+      rowChecksum(row),
+    )
+  }
+
+  async moveRef(memory: number, branch: string, expected: number | undefined, seq: number): Promise<boolean> {
+    const { changes } =
+      expected === undefined
+        ? this.run(
+            'INSERT INTO ref (memory, branch, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
+            memory,
+            branch,
+            seq,
+          )
+        : this.run(
+            'UPDATE ref SET seq = ? WHERE memory = ? AND branch = ? AND seq = ?',
+            seq,
+            memory,
+            branch,
+            expected,
+          )
+    return Number(changes) === 1
+  }
+
+  async putEntry(memory: number, key: Uint8Array, value: Uint8Array): Promise<void> {
+    this.run(
+      'INSERT INTO entry (memory, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value',
+      memory,
+      key,
+      value,
+    )
+  }
+
+  async newLine(memory: number): Promise<number> {
+    const { line } = this.statement('SELECT max(line) AS line FROM row WHERE memory = ?').get(memory) as {
+      line: number | null
+    }
+    return (line ?? 0) + 1
+  }
+
+  /** Begin under the write lock, as soon as no other process has it. */
+  begin(): Promise<void> {
+    return this.patience.call(() => this.db.exec('BEGIN IMMEDIATE'))
+  }
+
+  commit(): Promise<void> {
+    return this.patience.call(() => this.db.exec('COMMIT'))
+  }
+
+  rollback(): void {
+    if (this.db.isTransaction) this.db.exec('ROLLBACK')
+  }
+
+  private run(sql: string, ...values: (string | number | Uint8Array | null)[]) {
+    return this.statement(sql).run(...values)
+  }
+}
+
+/**
+ * The engine on disk: one SQLite file a store directory, WAL, every commit synced. Reads have a connection of their own,
+ * so that they never see a transaction that is under way.
+ */
+export class SqliteEngine extends SqliteReader implements Engine {
+  readonly schemaVersion = SCHEMA_VERSION
+  private readonly writer: SqliteWriter
+  private readonly writing = new Mutex()
+
+  /** Open the store directory, making it where there is none. Throws `MnemError`: `store_io`, `corrupt_store`, `busy`. */
+  static async open(dir: string, options: SqliteOptions = {}): Promise<SqliteEngine> {
+    const patience = new Patience(options.busyTimeout ?? 10_000)
+    const file = prepareFile(dir)
+    const writing = await patience.call(() => openConnection(file))
+    try {
+      const reading = await patience.call(() => openConnection(file))
+      reading.exec('PRAGMA query_only = ON')
+      return new SqliteEngine(reading, new SqliteWriter(writing, file, patience), file, patience)
+    } catch (error) {
+      writing.close()
+      throw error
+    }
+  }
+
+  private constructor(reading: DatabaseSync, writer: SqliteWriter, file: string, patience: Patience) {
+    super(reading, file, patience)
+    this.writer = writer
+  }
+
+  transact<T>(work: (writer: EngineWriter) => Promise<T>): Promise<T> {
+    return this.writing.run(async () => {
+      await this.writer.begin()
+      try {
+        const result = await work(this.writer)
+        await this.writer.commit()
+        return result
+      } catch (error) {
+        this.writer.rollback()
+        throw translate(error)
+      }
+    })
+  }
+
+  async close(): Promise<void> {
+    await this.writing.run(async () => {
+      this.end()
+      this.writer.end()
+    })
+  }
+}
+
+function toRow(found: Record_): Row {
+  const parents: number[] = []
+  if (found.parent !== null) parents.push(found.parent as number)
+  if (found.parent2 !== null) parents.push(found.parent2 as number)
+  const row: Row = {
+    seq: found.seq as number,
+    memory: found.memory as number,
+    line: found.line as number,
+    depth: found.depth as number,
+    parents,
+    id: found.id as Uint8Array,
+    body: found.body as Uint8Array,
+  }
+  if (rowChecksum(row) !== found.checksum) throw damagedRow(row)
+  return row
+}
+
+function fileSize(file: string): number {
+  return statSync(file, { throwIfNoEntry: false })?.size ?? 0
+}

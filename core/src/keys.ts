@@ -1,0 +1,82 @@
+import { decode, encode } from './codec.ts'
+import { MnemError } from './errors.ts'
+import { objectId, toHex } from './id.ts'
+
+/**
+ * The ordered keys of what is derived from the rows for speed. All of it can be made again from them.
+ *
+ *     'c' id[8] seq[6]              -> ''              a commit by its id's first bytes
+ *     'i' number[5] line[4] depth[5] -> [seq, set]     a commit that set or removed an item
+ *     'k' hash[16]                  -> seq | [digest]  an idempotency key; a digest where no commit was due
+ */
+const COMMIT = 0x63
+const ITEM = 0x69
+const REQUEST = 0x6b
+
+const ID_PREFIX = 8
+const LARGEST_LINE = 0xffffffff
+const LARGEST_DEPTH = 0xffffffffff
+
+/** Depth is kept in five bytes: any depth that a line can have is below this. */
+export const MAX_DEPTH_ON_LINE = LARGEST_DEPTH
+
+export function commitKey(id: Uint8Array, seq: number): Buffer {
+  const key = Buffer.alloc(1 + ID_PREFIX + 6)
+  key[0] = COMMIT
+  key.set(id.subarray(0, ID_PREFIX), 1)
+  key.writeUIntBE(seq, 1 + ID_PREFIX, 6)
+  return key
+}
+
+export function commitKeySeq(key: Uint8Array): number {
+  return Buffer.from(key).readUIntBE(1 + ID_PREFIX, 6)
+}
+
+/** The range of keys of commits whose id may start with these hex digits (as far as the key holds them). */
+export function commitRange(hexPrefix: string): [from: Buffer, to: Buffer] {
+  const digits = hexPrefix.slice(0, ID_PREFIX * 2)
+  const low = Buffer.from(digits.padEnd(ID_PREFIX * 2, '0'), 'hex')
+  const high = Buffer.from(digits.padEnd(ID_PREFIX * 2, 'f'), 'hex')
+  return [
+    Buffer.concat([Buffer.of(COMMIT), low]),
+    Buffer.concat([Buffer.of(COMMIT), high, Buffer.alloc(7, 0xff)]),
+  ]
+}
+
+export function itemKey(number: number, line: number, depth: number): Buffer {
+  const key = Buffer.alloc(15)
+  key[0] = ITEM
+  key.writeUIntBE(number, 1, 5)
+  key.writeUInt32BE(Math.min(line, LARGEST_LINE), 6)
+  key.writeUIntBE(Math.min(depth, LARGEST_DEPTH), 10, 5)
+  return key
+}
+
+export function itemValue(seq: number, set: boolean): Buffer {
+  return encode([seq, set])
+}
+
+export function readItemValue(value: Uint8Array): { seq: number; set: boolean } {
+  const [seq, set] = decode(value) as [number, boolean]
+  return { seq, set }
+}
+
+export function requestKey(key: string): Buffer {
+  return Buffer.concat([Buffer.of(REQUEST), objectId(Buffer.from(key)).subarray(0, 16)])
+}
+
+/** The key behind every key that starts with this one. */
+export function after(key: Uint8Array): Buffer {
+  return Buffer.concat([key, Buffer.of(0)])
+}
+
+export function corruptIndex(problem: string, id: Uint8Array): MnemError {
+  return new MnemError(
+    'corrupt_store',
+    `An index of the store is damaged: ${problem}. Restore it from a backup; nothing was changed.`,
+    {
+      object: toHex(id),
+      problem,
+    },
+  )
+}

@@ -1,0 +1,223 @@
+import type { Engine, MemoryRecord } from './engine/engine.ts'
+import { SqliteEngine } from './engine/sqlite.ts'
+import { MnemError } from './errors.ts'
+import { Heads, Holds } from './heads.ts'
+import { log, showCommit, why } from './history.ts'
+import { toHex } from './id.ts'
+import { list } from './listing.ts'
+import { checkMemoryName, checkText, noSuchItem } from './names.ts'
+import { headOf, noSuchBranch, resolve, unknownCommit } from './refs.ts'
+import type {
+  AddRequest,
+  AddResult,
+  At,
+  Commit,
+  ForgetRequest,
+  ForgetResult,
+  Listing,
+  ListingRequest,
+  Log,
+  LogRequest,
+  MemoriesRequest,
+  MemoryInfo,
+  MemoryStats,
+  Stats,
+  Why,
+  WhyRequest,
+  WriteRequest,
+} from './types.ts'
+import { WriteQueue } from './write-queue.ts'
+import {
+  DEFAULT_BRANCH,
+  prepareAdd,
+  prepareClear,
+  prepareForget,
+  type Transaction,
+  type WriteLimits,
+} from './writes.ts'
+
+export interface OpenOptions {
+  /** Milliseconds a write waits for another process's lock before it is `busy`. Default 10,000. */
+  busyTimeout?: number
+  /** Bytes of items' JSON in one listing; a longer one comes in parts (`more`). Default 24 MiB. */
+  listingBytes?: number
+  /** Bytes of one item as stored. Default 8 MiB. */
+  itemBytes?: number
+  /** Items in one add. Default 10,000. */
+  itemsPerAdd?: number
+}
+
+export interface WriteControl {
+  /** Aborted before the commit is made: nothing is stored and the call fails as `cancelled`. */
+  signal?: AbortSignal | undefined
+}
+
+const MiB = 1024 * 1024
+const DEFAULT_PAGE = 1000
+
+/** Open the store directory, making it where it is missing. Throws `MnemError`: `store_io`, `corrupt_store`, `busy`. */
+export async function openStores(dir: string, options: OpenOptions = {}): Promise<Stores> {
+  const engine = await SqliteEngine.open(
+    dir,
+    options.busyTimeout === undefined ? {} : { busyTimeout: options.busyTimeout },
+  )
+  return new Stores(engine, options)
+}
+
+/**
+ * All memories of one store directory. Every method rejects with a `MnemError` that says what to do. Writes take effect
+ * in the order in which the calls are made; a read sees every write that was resolved before it.
+ */
+export class Stores {
+  private readonly engine: Engine
+  private readonly heads = new Heads()
+  private readonly queue: WriteQueue
+  private readonly limits: WriteLimits
+  private readonly listingBytes: number
+  private readonly holds = new Holds(this.heads)
+  /** Memories in which damage was seen: they are read as far as they can be, and not written to again. */
+  private readonly damaged = new Map<string, MnemError>()
+
+  constructor(engine: Engine, options: OpenOptions = {}) {
+    this.engine = engine
+    this.queue = new WriteQueue(engine, (stored) => this.holds.release(stored))
+    this.limits = { itemBytes: options.itemBytes ?? 8 * MiB, itemsPerAdd: options.itemsPerAdd ?? 10_000 }
+    this.listingBytes = options.listingBytes ?? 24 * MiB
+  }
+
+  /** Add items, all in one commit or none. Their content is read before this returns, and may be changed after. */
+  add(request: AddRequest, control?: WriteControl): Promise<AddResult> {
+    return this.write(request.memory, () => prepareAdd(request, this.limits), control)
+  }
+
+  /** Forget every item and begin numbering anew; what was there stays in the history. */
+  clear(request: WriteRequest, control?: WriteControl): Promise<ForgetResult> {
+    return this.write(request.memory, () => prepareClear(request), control)
+  }
+
+  /** Forget these items, all of them or none. */
+  forget(request: ForgetRequest, control?: WriteControl): Promise<ForgetResult> {
+    return this.write(request.memory, () => prepareForget(request, this.limits), control)
+  }
+
+  /** The items at the head, or at `at`: what `query`, `update_context` and `show` answer from. */
+  listing(request: ListingRequest): Promise<Listing> {
+    return this.read(request, {
+      none: (branch): Listing => {
+        const omitted =
+          request.max_items !== undefined || request.max_bytes !== undefined ? { omitted: 0 } : {}
+        return { commit: null, epoch: 0, branch, count: 0, mode: 'full', items: [], ...omitted }
+      },
+      found: (memory) => list(this.engine, this.heads, memory, request, this.listingBytes),
+    })
+  }
+
+  /** The commit that `at` names on this branch (default: its head); null where there is none yet. */
+  commit(request: {
+    memory: string
+    branch?: string | undefined
+    at?: At | undefined
+  }): Promise<Commit | null> {
+    return this.read(request, {
+      none: () => null,
+      found: async (memory) => {
+        const row = await resolve(this.engine, memory, request.branch, request.at)
+        return row === undefined ? null : showCommit(this.engine, row)
+      },
+    })
+  }
+
+  /** Commits, children before parents. */
+  log(request: LogRequest): Promise<Log> {
+    return this.read(request, {
+      none: (): Log => {
+        if (request.after !== undefined)
+          throw unknownCommit(request.memory, request.after, 'nobody has written to it')
+        return { commits: [] }
+      },
+      found: (memory) => log(this.engine, memory, request),
+    })
+  }
+
+  /** The commit that gave an item its value, and the item. */
+  why(request: WhyRequest): Promise<Why> {
+    return this.read(request, {
+      none: () => {
+        throw noSuchItem(request.memory, request.id)
+      },
+      found: (memory) => why(this.engine, memory, request),
+    })
+  }
+
+  /** The memories that hold at least one commit, by name. */
+  async memories(request: MemoriesRequest = {}): Promise<{ memories: MemoryInfo[]; next?: string }> {
+    const limit = request.limit ?? DEFAULT_PAGE
+    const records = await this.engine.memories(request.prefix ?? '', request.after, limit)
+    const memories: MemoryInfo[] = []
+    for (const record of records) {
+      const head = await headOf(this.engine, record)
+      if (head !== undefined)
+        memories.push({ name: record.name, branch: record.default_branch, commit: toHex(head.id) })
+    }
+    const last = records.at(-1)
+    return records.length < limit || last === undefined ? { memories } : { memories, next: last.name }
+  }
+
+  /** Figures of the whole store directory. */
+  async stats(): Promise<Stats> {
+    return { ...(await this.engine.counts()), schema_version: this.engine.schemaVersion }
+  }
+
+  /** Figures of one memory. */
+  async memoryStats(memory: string): Promise<MemoryStats> {
+    const { commit, branch, count, epoch } = await this.listing({ memory, max_items: 0 })
+    const record = await this.engine.memory(memory)
+    const commits = record === undefined ? 0 : (await this.engine.counts(record.id)).commits
+    return { memory, branch, commit, commits, items: count, epoch }
+  }
+
+  /** Refuse new writes, finish those that were taken, then let go of the files. */
+  async close(): Promise<void> {
+    await this.queue.close()
+    await this.engine.close()
+  }
+
+  private async write<T>(
+    name: string,
+    prepare: () => (transaction: Transaction) => Promise<T>,
+    control: WriteControl | undefined,
+  ): Promise<T> {
+    const damage = this.damaged.get(name)
+    if (damage !== undefined) throw damage
+    const work = prepare()
+    const submitted = this.queue.submit(
+      (writer) => work({ writer, hold: (memory, branch) => this.holds.hold(writer, memory, branch) }),
+      control,
+    )
+    return this.noticeDamage(name, submitted)
+  }
+
+  /** Read a memory; one that nobody has written is as an empty one, and reading it makes nothing. */
+  private async read<T>(
+    { memory: name, branch, at }: { memory: string; branch?: string | undefined; at?: At | undefined },
+    answer: { none: (branch: string) => T; found: (memory: MemoryRecord) => Promise<T> },
+  ): Promise<T> {
+    checkMemoryName(name)
+    if (branch !== undefined) checkText(branch, 'branch')
+    const record = await this.engine.memory(name)
+    if (record !== undefined) return this.noticeDamage(name, answer.found(record))
+    if (branch !== undefined && branch !== DEFAULT_BRANCH) throw noSuchBranch(name, branch)
+    if (typeof at === 'string' && at !== DEFAULT_BRANCH)
+      throw unknownCommit(name, at, 'nobody has written to it')
+    return answer.none(DEFAULT_BRANCH)
+  }
+
+  private async noticeDamage<T>(name: string, answer: Promise<T>): Promise<T> {
+    try {
+      return await answer
+    } catch (error) {
+      if (error instanceof MnemError && error.kind === 'corrupt_store') this.damaged.set(name, error)
+      throw error
+    }
+  }
+}

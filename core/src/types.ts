@@ -1,0 +1,171 @@
+import type { JsonText } from './json.ts'
+
+/**
+ * The data that callers hand in and get back. Field names are the format's own (snake_case), the same here, on the
+ * wire and in Python, so that nothing is renamed on the way.
+ */
+
+/** Content of an item, tagged so that nothing has to be guessed (format.md, table of contents). */
+export type Content =
+  | { type: 'text'; text: string }
+  | { type: 'json'; json: JsonText }
+  | { type: 'bytes'; base64: string }
+  | { type: 'image'; base64: string }
+
+/** How an item came to exist; each field optional, an empty string counts as set. */
+export interface Provenance {
+  agent_step?: string | undefined
+  observation?: string | undefined
+  tool_call?: string | undefined
+  source?: string | undefined
+  note?: string | undefined
+}
+
+/** An item to be stored. `metadata` is a JSON object as text; `event_time` is Unix ms. */
+export interface NewItem {
+  content: Content
+  mime_type: string
+  metadata?: JsonText | null | undefined
+  provenance?: Provenance | undefined
+  event_time?: number | undefined
+}
+
+/** What every write takes. `time` is the commit's, Unix ms, default now; `author` defaults to `agent`. */
+export interface WriteRequest {
+  memory: string
+  branch?: string | undefined
+  author?: string | undefined
+  message?: string | undefined
+  time?: number | undefined
+  idempotency_key?: string | undefined
+}
+
+export interface AddRequest extends WriteRequest {
+  items: NewItem[]
+}
+
+export interface ForgetRequest extends WriteRequest {
+  ids: string[]
+  /** The commit (or time) where the caller read the ids; numbers that name another item since then are `not_found`. */
+  at?: At | undefined
+}
+
+/** A commit-ish (branch name first, then an id prefix of 4 to 64 hex digits) or a time in Unix ms. */
+export type At = string | number
+
+export interface AddResult {
+  commit: string
+  ids: string[]
+  replayed?: true
+}
+
+export interface ForgetResult {
+  /** `null` when nothing was live, so that no commit was made. */
+  commit: string | null
+  forgotten: number
+  replayed?: true
+}
+
+/** A commit as `log` shows it: ids as 64 hex digits, time in Unix ms. */
+export interface Commit {
+  id: string
+  parents: string[]
+  state: string
+  message: string
+  author: string
+  time: number
+}
+
+/** What a caller already holds of a memory: a listing's `commit`, how many items of it, and its `epoch`. */
+export interface Have {
+  commit: string
+  count: number
+  epoch: number
+}
+
+export interface ListingRequest {
+  memory: string
+  branch?: string | undefined
+  at?: At | undefined
+  have?: Have | undefined
+  /** Keep the newest items only: at most so many … */
+  max_items?: number | undefined
+  /** … and at most so many bytes of items' JSON. */
+  max_bytes?: number | undefined
+}
+
+export interface Listing {
+  commit: string | null
+  epoch: number
+  branch: string
+  /** Live items, before any budget. */
+  count: number
+  mode: 'full' | 'unchanged' | 'appended'
+  /** Each item's JSON, oldest first: `{"id", "content": Content, "mime_type", "metadata"?, "provenance"?, "event_time"?}`. */
+  items?: JsonText[]
+  /** With a budget: how many items it left out. */
+  omitted?: number
+  /** The answer was cut at the limit of bytes: ask again with `at` = `commit` and `have` with the count now held. */
+  more?: true
+}
+
+export interface LogRequest {
+  memory: string
+  branch?: string | undefined
+  at?: At | undefined
+  /** Unix ms: only commits not older than this. */
+  since?: number | undefined
+  /** At most so many commits, default 100, at most 10,000. */
+  limit?: number | undefined
+  /** Go on behind this commit: the `next` of the answer before. */
+  after?: string | undefined
+  first_parent?: boolean | undefined
+}
+
+export interface Log {
+  commits: Commit[]
+  next?: string
+}
+
+export interface WhyRequest {
+  memory: string
+  id: string
+  branch?: string | undefined
+  at?: At | undefined
+}
+
+export interface Why {
+  commit: Commit
+  item: JsonText
+}
+
+export interface MemoriesRequest {
+  prefix?: string | undefined
+  limit?: number | undefined
+  after?: string | undefined
+}
+
+export interface MemoryInfo {
+  name: string
+  branch: string
+  commit: string | null
+}
+
+export interface Stats {
+  /** Memories in the store directory. */
+  memories: number
+  /** Commits stored. */
+  commits: number
+  /** Bytes of the store's files on disk; 0 in memory. */
+  bytes: number
+  schema_version: number
+}
+
+export interface MemoryStats {
+  memory: string
+  branch: string
+  commit: string | null
+  commits: number
+  items: number
+  epoch: number
+}
