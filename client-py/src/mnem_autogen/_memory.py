@@ -1,0 +1,397 @@
+"""`MnemosyneMemory`: AutoGen's `Memory`, kept by the sidecar."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import weakref
+from collections.abc import Sequence
+from typing import Any, cast
+
+from autogen_core import CancellationToken, Component
+from autogen_core.memory import Memory, MemoryContent, MemoryQueryResult, UpdateContextResult
+from autogen_core.model_context import ChatCompletionContext
+from autogen_core.models import SystemMessage
+from pydantic import BaseModel, Field, SecretStr
+from typing_extensions import Self
+
+from . import _registry
+from ._arguments import at_field, check_name, check_store, too_large
+from ._calls import Answer
+from ._cancellation import cancellable
+from ._content import (
+    EncodedItem,
+    check_provenance,
+    check_time,
+    decode_commit,
+    decode_memory_item,
+    encode_item,
+)
+from ._errors import InvalidRefError, SidecarError, refused
+from ._json import check_integer, check_text, dumps
+from ._reading import Reading, read
+from ._types import AddResult, Blame, Commit, ForgetResult, MemoryItem, Provenance, Snapshot, Stats
+
+_KEY_BYTES = 12
+"""Random bytes of an idempotency key: 16 characters in base64."""
+_LOG_PAGE = 1000
+_DEFAULT_NAME = "default_list_memory"
+_DEFAULT_STORE = ".mnem"
+_DEFAULT_AUTHOR = "agent"
+
+
+class MnemosyneMemoryConfig(BaseModel):
+    """What `dump_component` writes and `load_component` reads. A token may be read, and is never written."""
+
+    name: str = _DEFAULT_NAME
+    """The memory's name in its store."""
+    store: str | None = None
+    """The store directory, absolute; None: `MNEM_ENDPOINT`, `MNEM_STORE` or `./.mnem` where it is loaded."""
+    endpoint: str | None = None
+    """A running sidecar's address."""
+    token: SecretStr | None = Field(default=None, exclude=True)
+    """The endpoint's token."""
+    branch: str | None = None
+    """The branch read and written; None: the memory's default branch."""
+    author: str = _DEFAULT_AUTHOR
+    """Who commits."""
+
+
+class MnemosyneMemory(Memory, Component[MnemosyneMemoryConfig]):
+    """A memory that survives its process: every `add` and `clear` is a commit in a versioned store.
+
+    It behaves as AutoGen's `ListMemory` does, and several objects, processes and machines' users may share
+    one. Constructing does no I/O; the first call starts the sidecar, which all memories of this process on
+    the same store share. It may be used from any event loop and thread, across `asyncio.run` calls, and after
+    a fork.
+
+    What a caller does to an object that was given or returned never changes the memory. A call that is
+    cancelled after it was sent either takes effect as a whole or not at all.
+
+    Args:
+        name: The memory's name: 1 to 255 UTF-8 bytes without control characters.
+        store: A directory, made when missing. A relative one is taken from the working directory now.
+        endpoint: Address of a running sidecar, instead of `store`. Not in this version.
+        token: For an endpoint; never part of a dump.
+        branch: None for the memory's default branch.
+        author: Who commits.
+
+    Raises:
+        InvalidContentError: A `ValueError`; for a name, branch or author that can't be one.
+        ValueError: For both `store` and `endpoint`, or a `store` that is no directory path.
+    """
+
+    component_type = "memory"
+    component_provider_override = "mnem_autogen.MnemosyneMemory"
+    component_config_schema = MnemosyneMemoryConfig
+    component_description = "A durable, versioned memory, kept by the mnem sidecar."
+
+    def __init__(
+        self,
+        name: str = _DEFAULT_NAME,
+        store: str | os.PathLike[str] | None = None,
+        *,
+        endpoint: str | None = None,
+        token: str | None = None,
+        branch: str | None = None,
+        author: str = _DEFAULT_AUTHOR,
+    ) -> None:
+        if store is not None and endpoint is not None:
+            raise ValueError("give store (a directory) or endpoint (a running sidecar), not both")
+        self._name = check_name(name)
+        self._store = None if store is None else check_store(store)
+        self._endpoint = endpoint
+        self._token = token
+        self._branch = None if branch is None else check_text(branch, "branch")
+        self._author = check_text(author, "author")
+        self._link: _registry.Link | None = None
+        self._user = _registry.new_user()
+
+    # AutoGen's five, and its component.
+
+    @property
+    def name(self) -> str:
+        """The memory's name in its store."""
+        return self._name
+
+    async def update_context(self, model_context: ChatCompletionContext) -> UpdateContextResult:
+        """Add one system message with all memories to `model_context`; none when there are none.
+
+        The text is byte for byte `ListMemory`'s.
+
+        Returns:
+            The memories that were added.
+        """
+        reading = await self._read("update_context")
+        contents = reading.contents()
+        if contents:
+            await model_context.add_message(SystemMessage(content=reading.text()))
+        return UpdateContextResult(memories=MemoryQueryResult(results=contents))
+
+    async def query(
+        self,
+        query: str | MemoryContent = "",
+        cancellation_token: CancellationToken | None = None,
+        **kwargs: Any,
+    ) -> MemoryQueryResult:
+        """All memories, oldest first. `query` and `kwargs` are ignored, as `ListMemory` does."""
+        _ = query, kwargs
+        reading = await cancellable(self._read("query"), cancellation_token)
+        return MemoryQueryResult(results=reading.contents())
+
+    async def add(self, content: MemoryContent, cancellation_token: CancellationToken | None = None) -> None:
+        """Store one memory. When this returns, it is on disk.
+
+        Args:
+            content: `str`, `bytes`, `Image`, or a `dict` of exact JSON types; so is its metadata.
+            cancellation_token: Cancels the call; the memory may have landed all the same.
+
+        Raises:
+            InvalidContentError: For what could not come back as it is given; nothing is stored.
+            TooLargeError: For an item over the sidecar's limit; nothing is stored.
+        """
+        await cancellable(self._add([encode_item(content, "")], {}), cancellation_token)
+
+    async def clear(self) -> None:
+        """Forget all memories, in one commit. Their history stays readable."""
+        await self._write("clear", {})
+
+    async def close(self) -> None:
+        """Let go of the sidecar; it ends with its last user in this process, and this waits until it has.
+
+        May be called twice. A closed memory opens itself again when it is used.
+        """
+        if self._link is not None:
+            await self._link.release(self._user)
+
+    def _to_config(self) -> MnemosyneMemoryConfig:
+        return MnemosyneMemoryConfig(
+            name=self._name,
+            store=self._store,
+            endpoint=self._endpoint,
+            branch=self._branch,
+            author=self._author,
+        )
+
+    @classmethod
+    def _from_config(cls, config: MnemosyneMemoryConfig) -> Self:
+        return cls(
+            config.name,
+            config.store,
+            endpoint=config.endpoint,
+            token=None if config.token is None else config.token.get_secret_value(),
+            branch=config.branch,
+            author=config.author,
+        )
+
+    # Beyond them.
+
+    async def add_many(
+        self,
+        contents: Sequence[MemoryContent],
+        *,
+        message: str | None = None,
+        author: str | None = None,
+        provenance: Provenance | None = None,
+        event_time: int | None = None,
+        time: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> AddResult:
+        """Store several memories in one commit: all of them, or none.
+
+        Args:
+            contents: At least one, at most what the sidecar takes (10,000 as it comes).
+            message: The commit's; None for `add k items to NAME`.
+            author: The commit's; None for this object's.
+            provenance: How these items came to exist, the same for each.
+            event_time: When it happened, Unix milliseconds, the same for each.
+            time: The commit's, Unix milliseconds; None for now.
+            idempotency_key: A repeated call with the same key, also from another process, changes nothing and
+                gives the first result again. None for a new one each call.
+
+        Raises:
+            InvalidContentError: Naming the path, such as `contents[3].content.a`; nothing is stored.
+            TooLargeError: For an item, or a number of items, over the sidecar's limit; nothing is stored.
+            ConflictError: The key was used before for something else.
+        """
+        if not contents:
+            raise refused("contents", "is empty; give at least one MemoryContent")
+        given = check_provenance(provenance, "provenance")
+        happened = check_time(event_time, "event_time")
+        items = [encode_item(each, f"contents[{i}].", given, happened) for i, each in enumerate(contents)]
+        fields: dict[str, Any] = {}
+        for key, value in (("message", message), ("author", author), ("idempotency_key", idempotency_key)):
+            if value is not None:
+                fields[key] = check_text(value, key)
+        if time is not None:
+            fields["time"] = check_time(time, "time")
+        result = await self._add(items, fields)
+        return AddResult(commit=result["commit"], ids=tuple(result["ids"]))
+
+    async def items(self, at: str | int | None = None) -> list[MemoryItem]:
+        """Every live item with its id, oldest first, purged ones too; `at` a commit-ish or time in ms."""
+        _, items = await self._show(at)
+        return items
+
+    async def forget(self, *ids: str, at: str | int | None = None) -> ForgetResult:
+        """Remove items by id, in one commit: all of them, or none. Their history stays readable.
+
+        Args:
+            ids: As `items` shows them; at least one.
+            at: The commit where the ids were read: a number that names another item since then is not
+                removed.
+
+        Raises:
+            NotFoundError: One of them is not there.
+        """
+        fields: dict[str, Any] = {"ids": [check_text(each, f"ids[{i}]") for i, each in enumerate(ids)]}
+        if not ids:
+            raise refused("ids", "is empty; give at least one id, or use clear() to forget all")
+        result = await self._write("forget", {**fields, **at_field(at)})
+        return ForgetResult(commit=result["commit"], forgotten=result["forgotten"])
+
+    async def log(
+        self,
+        limit: int | None = None,
+        *,
+        at: str | int | None = None,
+        since: int | None = None,
+        first_parent: bool = False,
+    ) -> list[Commit]:
+        """The commits, newest first, children before parents.
+
+        Args:
+            limit: At most so many; None for all.
+            at: Where to begin: a commit-ish or a time in ms; None for the head.
+            since: Only commits that are not older than this time in ms.
+            first_parent: Follow first parents only.
+        """
+        fields: dict[str, Any] = at_field(at)
+        if since is not None:
+            fields["since"] = check_integer(since, "since")
+        if first_parent:
+            fields["first_parent"] = True
+        if limit is not None and check_integer(limit, "limit") < 0:
+            raise refused("limit", "is negative; give None for all commits")
+        commits: list[Commit] = []
+        while limit is None or len(commits) < limit:
+            page = _LOG_PAGE if limit is None else min(_LOG_PAGE, limit - len(commits))
+            result = await self._ask("log", {**fields, "limit": page})
+            commits += [decode_commit(each) for each in result["commits"]]
+            if "next" not in result:
+                break
+            fields["after"] = result["next"]
+        return commits
+
+    async def show(self, at: str | int | None = None) -> Snapshot:
+        """The memory as it was at a commit-ish or a time in Unix milliseconds; None for the head.
+
+        Raises:
+            InvalidRefError: There is no such commit, or none at all yet.
+        """
+        commit, items = await self._show(at)
+        if commit is None:
+            raise InvalidRefError(
+                f"memory {self._name!r} has no commit yet; add something first", kind="invalid_ref"
+            )
+        return Snapshot(commit=commit, items=tuple(items))
+
+    async def why(self, item_id: str, at: str | int | None = None) -> Blame:
+        """Which commit gave an item the value that it has now, or `at` a commit-ish or time in ms.
+
+        Raises:
+            NotFoundError: There is no such item there.
+        """
+        result = await self._ask("why", {"id": check_text(item_id, "item_id"), **at_field(at)})
+        return Blame(commit=decode_commit(result["commit"]), item=decode_memory_item(result["item"]))
+
+    async def stats(self) -> Stats:
+        """Numbers about this memory."""
+        result = await self._ask("stats", {}, branch=False)
+        return Stats(**{field: result[field] for field in Stats.__dataclass_fields__})
+
+    async def head(self) -> str | None:
+        """Id of the newest commit, 64 hex digits; None while nothing was written."""
+        commits = await self.log(1)
+        return commits[0].id if commits else None
+
+    # How they reach the sidecar.
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy in another process begins with: never the connection."""
+        return {**self.__dict__, "_link": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Begin as another user of the same memory."""
+        for name, value in state.items():
+            setattr(self, name, value)
+        self._user = _registry.new_user()
+
+    def _linked(self) -> _registry.Link:
+        """The link to the store, this object counted as one of its users."""
+        if self._link is None:
+            endpoint = self._endpoint
+            if endpoint is None and self._store is None:
+                endpoint = os.environ.get("MNEM_ENDPOINT") or None
+            if endpoint is not None:
+                raise SidecarError(
+                    f"can't connect to {endpoint}: mnem-autogen 0.1 has no sockets yet, they come with the "
+                    "sidecar container (0.2); give store=DIRECTORY, or unset MNEM_ENDPOINT"
+                )
+            self._link = _registry.link(self._store or os.environ.get("MNEM_STORE") or _DEFAULT_STORE)
+            weakref.finalize(self, self._link.drop, self._user).atexit = False
+        self._link.retain(self._user, self._name)
+        return self._link
+
+    def _params(self, fields: dict[str, Any], branch: bool = True) -> dict[str, Any]:
+        where = {"branch": self._branch} if branch and self._branch is not None else {}
+        return {"memory": self._name, **where, **fields}
+
+    async def _ask(self, method: str, fields: dict[str, Any], branch: bool = True) -> dict[str, Any]:
+        answer = await self._linked().call(method, dumps(self._params(fields, branch)))
+        return cast("dict[str, Any]", answer.result)
+
+    async def _write(self, method: str, fields: dict[str, Any]) -> dict[str, Any]:
+        return await self._ask(method, self._write_fields(fields))
+
+    def _write_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Every write carries a key, so that it lands once however often it has to be sent."""
+        key = secrets.token_urlsafe(_KEY_BYTES)
+        return {"author": self._author, "idempotency_key": key, **fields}
+
+    async def _add(self, items: list[EncodedItem], fields: dict[str, Any]) -> dict[str, Any]:
+        link = self._linked()
+        limits = await link.limits()
+        if len(items) > limits.items_per_add:
+            raise too_large(f"contents holds {len(items)} items", limits.items_per_add, len(items))
+        for position, item in enumerate(items):
+            if item.stored_bytes > limits.item_bytes:
+                where = "content" if len(items) == 1 else f"contents[{position}]"
+                raise too_large(
+                    f"{where} has {item.stored_bytes} bytes", limits.item_bytes, item.stored_bytes
+                )
+        head = dumps(self._params(self._write_fields(fields)))
+        params = b'%b,"items":[%b]}' % (head[:-1], b",".join([item.json for item in items]))
+        answer = await link.call("add", params)
+        return cast("dict[str, Any]", answer.result)
+
+    async def _read(self, method: str) -> Reading:
+        link = self._linked()
+
+        async def call(asked: str, params: dict[str, Any]) -> Answer:
+            return await link.call(asked, dumps(params))
+
+        return await read(call, method, (link.store, self._name, self._branch), self._params({}))
+
+    async def _show(self, at: str | int | None) -> tuple[Commit | None, list[MemoryItem]]:
+        fields = at_field(at)
+        listing = await self._ask("show", fields)
+        info = listing.get("commit_info")
+        items = [decode_memory_item(each) for each in listing["items"]]
+        while listing.get("more") is True:
+            have = {"commit": listing["commit"], "count": len(items), "epoch": listing["epoch"]}
+            listing = await self._ask("show", {"at": listing["commit"], "have": have})
+            if listing["mode"] == "full":
+                items.clear()  # A purge came between.
+            items += [decode_memory_item(each) for each in listing["items"]]
+        return (None if info is None else decode_commit(info)), items

@@ -1,0 +1,22 @@
+import { z } from 'zod'
+import { defineMethod } from './method.ts'
+import { count, itemId, memoryName } from './shapes.ts'
+
+/** Hash everything again. */
+export const verify = defineMethod({
+  method: 'verify',
+  doc: 'Derives every id of a memory again and names what does not fit; `repair` rebuilds what is derived.',
+  verb: 'read',
+  params: z.strictObject({ memory: memoryName, repair: z.boolean().optional() }),
+  result: z.looseObject({
+    ok: z.boolean(),
+    objects: count,
+    problems: z.array(z.looseObject({ object: z.string(), problem: z.string() })),
+    redacted: z.array(itemId),
+  }),
+  errors: ['busy', 'store_io', 'cancelled'],
+  example: { params: { memory: 'prefs' }, result: { ok: true, objects: 412, problems: [], redacted: [] } },
+})
+
+export type VerifyParams = z.infer<typeof verify.params>
+export type VerifyResult = z.infer<typeof verify.result>

@@ -1,0 +1,6 @@
+import { forget } from '@mnem/protocol'
+import { defineHandler } from './handler.ts'
+
+export const handleForget = defineHandler(forget, 'write', ({ stores, signal }, params) =>
+  stores.forget(params, { signal }),
+)

@@ -1,0 +1,33 @@
+import type { Stores } from '@mnem/core'
+import type { Method } from '@mnem/protocol'
+import type { z } from 'zod'
+
+/** What handlers need of the store; the tests stand in for it. */
+export type StoresApi = Pick<Stores, keyof Stores>
+
+export interface HandlerContext {
+  stores: StoresApi
+  /** Aborted when the peer cancels. */
+  signal: AbortSignal
+}
+
+/**
+ * How a handler is ordered among the requests of its connection: writes and reads of one memory in the order in which
+ * they came (order.ts), `now` without waiting for anything.
+ */
+export type Turn = 'write' | 'read' | 'now'
+
+export interface Handler {
+  readonly method: Method
+  readonly turn: Turn
+  readonly run: (context: HandlerContext, params: never) => Promise<unknown>
+}
+
+/** A handler of one method; its params are what the method's schema gives. */
+export function defineHandler<Params extends z.ZodType>(
+  method: Method<string, Params>,
+  turn: Turn,
+  run: (context: HandlerContext, params: z.infer<Params>) => Promise<unknown>,
+): Handler {
+  return { method, turn, run }
+}

@@ -1,0 +1,39 @@
+/** Reads that may be under way at once. The store answers them one after another anyway. */
+const TOGETHER = 4
+
+/**
+ * Lets reads through only while there is room for their answers: each may be tens of megabytes, and a peer can ask for
+ * many in a few bytes, then read none of them.
+ */
+export class ReadGate {
+  private readonly hasRoom: () => boolean
+  private active = 0
+  private readonly waiting: Array<() => void> = []
+
+  constructor(hasRoom: () => boolean) {
+    this.hasRoom = hasRoom
+  }
+
+  async run<T>(read: () => Promise<T>): Promise<T> {
+    if (this.active >= TOGETHER || this.waiting.length > 0 || !this.hasRoom()) {
+      await new Promise<void>((resolve) => this.waiting.push(resolve))
+    } else this.active++
+    try {
+      return await read()
+    } finally {
+      this.active--
+      // Not before this answer has been queued, so that its size counts.
+      process.nextTick(() => this.update())
+    }
+  }
+
+  /** There may be room again. */
+  update(): void {
+    while (this.active < TOGETHER && this.hasRoom()) {
+      const next = this.waiting.shift()
+      if (next === undefined) return
+      this.active++
+      next()
+    }
+  }
+}
