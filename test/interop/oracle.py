@@ -1,8 +1,9 @@
 """Drive the outside implementation (``mnem-agents``) and say what it made.
 
-Reads one JSON object a line: ``{"add": [[id, content, {provenance, event_time}], ...], "rm": [id, ...], "message",
-"author", "time"}``. Answers one line each: the ids of the commit and its state, and the contents as the reference holds
-them, each as JSON text (its JSON reader is an ulp off for some floats, so those are what the same ids must come from).
+Reads one JSON object a line: ``{"add": [[id, content, {provenance, event_time}], ...], "rm": [id, ...],
+"message", "author", "time"}``. Answers one line each: the ids of the commit and its state, and the contents
+as the reference holds them, each as JSON text (its JSON reader is an ulp off for some floats, so those are
+what the same ids must come from).
 """
 
 import json
