@@ -14,8 +14,11 @@ const MAX_LIMIT = 10_000
 
 /** A row as the commit that callers see. */
 export async function showCommit(reader: EngineReader, row: Row): Promise<Commit> {
+  return commitOf(row, row.parents.length === 0 ? [] : await reader.rows(row.memory, row.parents))
+}
+
+function commitOf(row: Row, parents: readonly Row[]): Commit {
   const { state, message, author, time } = decodeRecord(row.body)
-  const parents = row.parents.length === 0 ? [] : await reader.rows(row.memory, row.parents)
   return {
     id: toHex(row.id),
     parents: parents.map(({ id }) => toHex(id)),
@@ -46,16 +49,8 @@ export async function log(reader: EngineReader, memory: MemoryRecord, request: L
 }
 
 function add(commits: Commit[], row: Row, parents: readonly Row[], since: number | undefined): void {
-  const { state, message, author, time } = decodeRecord(row.body)
-  if (since !== undefined && time < since) return
-  commits.push({
-    id: toHex(row.id),
-    parents: parents.map(({ id }) => toHex(id)),
-    state: toHex(state),
-    message,
-    author,
-    time,
-  })
+  const commit = commitOf(row, parents)
+  if (since === undefined || commit.time >= since) commits.push(commit)
 }
 
 /** Where a log begins: at `at` or the head, or behind the commit that the caller saw last. */

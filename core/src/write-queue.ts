@@ -8,7 +8,8 @@ const GROUP = 1024
 interface Job {
   run: (writer: EngineWriter) => Promise<unknown>
   settle: { resolve: (value: unknown) => void; reject: (error: unknown) => void }
-  signal: AbortSignal | undefined
+  /** Called when it can't be withdrawn any more. */
+  taken?: () => void
 }
 
 type Outcome = { value: unknown } | { error: MnemError }
@@ -39,9 +40,9 @@ export class WriteQueue {
       return Promise.reject(new MnemError('shutting_down', 'The store is closing; open it again to write.'))
     if (signal?.aborted) return Promise.reject(cancelled())
     return new Promise<T>((resolve, reject) => {
-      const job: Job = { run, settle: { resolve: resolve as (value: unknown) => void, reject }, signal }
+      const job: Job = { run, settle: { resolve: resolve as (value: unknown) => void, reject } }
       this.waiting.push(job)
-      signal?.addEventListener('abort', () => this.withdraw(job), { once: true })
+      if (signal !== undefined) this.heed(signal, job)
       this.draining ??= this.drain().finally(() => {
         this.draining = undefined
       })
@@ -54,11 +55,16 @@ export class WriteQueue {
     while (this.draining !== undefined) await this.draining
   }
 
-  private withdraw(job: Job): void {
-    const index = this.waiting.indexOf(job)
-    if (index === -1) return
-    this.waiting.splice(index, 1)
-    job.settle.reject(cancelled())
+  /** Withdraw the job when it is cancelled while it waits; once it is taken, it is made. */
+  private heed(signal: AbortSignal, job: Job): void {
+    const withdraw = () => {
+      const index = this.waiting.indexOf(job)
+      if (index === -1) return
+      this.waiting.splice(index, 1)
+      job.settle.reject(cancelled())
+    }
+    signal.addEventListener('abort', withdraw, { once: true })
+    job.taken = () => signal.removeEventListener('abort', withdraw)
   }
 
   private async drain(): Promise<void> {
@@ -74,6 +80,7 @@ export class WriteQueue {
     try {
       const outcomes = await this.engine.transact(async (writer) => {
         jobs = take()
+        for (const job of jobs) job.taken?.()
         const done: Outcome[] = []
         for (const job of jobs) done.push(await attempt(job, writer))
         return done

@@ -10,7 +10,7 @@ interface ErrorEntry {
 }
 
 export const ERRORS = {
-  parse_error: entry(-32700, 'The frame or its JSON could not be read; the connection closes.', ['reason']),
+  parse_error: entry(-32700, 'The frame or its JSON could not be read; the connection closes.', []),
   invalid_request: entry(-32600, 'JSON, but no JSON-RPC 2.0 request: a batch, a wrong id, no method.', [
     'reason',
   ]),

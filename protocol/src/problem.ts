@@ -44,7 +44,7 @@ function reasonOf(issue: Issue): string {
       return `must be ${issue.values.map((value) => JSON.stringify(value)).join(' or ')}`
     case 'invalid_union':
       if (issue.discriminator === 'type') return 'must be "text", "json", "bytes" or "image"'
-      return 'has none of the forms that are taken here'
+      return issue.message === 'Invalid input' ? 'has none of the forms that are taken here' : issue.message
     case 'too_small':
       return issue.origin === 'array' ? issue.message : `must be at least ${issue.minimum}`
     case 'too_big':

@@ -37,10 +37,12 @@ export const commitish = text({
 })
 
 /** Where in the history to read. */
-export const at = z.union([commitish, commitTime]).meta({
-  description:
-    'A commit-ish (branch name first, then an id prefix of 4 or more hex digits), or a Unix time in ms: the first commit, walking first parents back from the head, that is not later.',
-})
+export const at = z
+  .union([commitish, commitTime], 'must be a commit-ish or a whole number, a time in Unix ms')
+  .meta({
+    description:
+      'A commit-ish (branch name first, then an id prefix of 4 or more hex digits), or a Unix time in ms: the first commit, walking first parents back from the head, that is not later.',
+  })
 
 /** Full id of a commit or another object. */
 export const objectId = z

@@ -1,1 +1,3 @@
-export { main } from './main.ts'
+export type { Log } from './log.ts'
+export { createLog } from './log.ts'
+export { type EndReason, LIMITS, Session, type SessionOptions } from './session.ts'

@@ -1,40 +1,76 @@
-/** What ends a server that has no other reason to end: signals, and the death of the process that started it. */
+import type { EndReason } from './session.ts'
 
-/** How often the parent is looked for, in ms. A pipe says nothing when a forked child of the parent holds it open. */
-const PARENT_POLL_MS = 1000
+/** Milliseconds that answering and closing may take when the server ends. */
+const DRAIN_MS = 10_000
+/** The same when nobody is left to read the answers. */
+const ALONE_MS = 3_000
+/** How often the parent and the reader of our output are looked at. */
+const WATCH_MS = 1_000
 
-export interface Lifetime {
-  /** The pid that must stay our parent; default: whoever is at the start. */
-  parentPid?: number | undefined
-  /** Called with the first reason to end. */
-  end: (reason: string) => void
-  /** Called when a second signal says not to wait: end at once, with this status. */
-  abandon: (status: number) => void
+/** Why the server ends. */
+export type StopReason = EndReason | 'parent_gone' | 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'failure'
+
+/** Exit codes; `--help` explains them. */
+export const EXIT = { ok: 0, failure: 1, usage: 2, store: 3, framing: 5 } as const
+
+export interface LifetimeOptions {
+  /** Take no more, answer what was taken, close the store. With `alone` nobody reads the answers. */
+  finish: (alone: boolean) => Promise<void>
+  /** Leave: the last thing that happens. */
+  leave: (code: number, reason: StopReason, drained: boolean) => void
+  /** Process id of the parent to outlive by no more than a moment. */
+  parent: number
+  isOutputGone: () => boolean
 }
 
-const SIGNALS = { SIGTERM: 15, SIGINT: 2 } as const
+/** Sees to it that the server ends when it should, once, within a bound, and in order. */
+export class Lifetime {
+  private readonly options: LifetimeOptions
+  private ending = false
 
-/** Watch for reasons to end, until the function given back is called. */
-export function watchLifetime({ parentPid = process.ppid, end, abandon }: Lifetime): () => void {
-  let signalled = false
-  const handlers = Object.entries(SIGNALS).map(([signal, number]) => {
-    const handler = () => {
-      if (signalled) abandon(128 + number)
-      signalled = true
-      end(signal)
+  constructor(options: LifetimeOptions) {
+    this.options = options
+  }
+
+  /** Begin to watch for signals, for the parent's death, and for an output that nobody reads. */
+  watch(): void {
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
+      process.on(signal, () => this.signal(signal))
+    // Input may never end although the parent is dead: a child that it forked holds the other end of our pipe.
+    setInterval(() => this.look(), WATCH_MS).unref()
+    this.look()
+  }
+
+  /** End. Only the first reason counts. */
+  end(reason: StopReason): void {
+    if (this.ending) return
+    this.ending = true
+    const alone = reason === 'parent_gone' || reason === 'output_gone'
+    let left = false
+    const leave = (drained: boolean) => {
+      if (left) return
+      left = true
+      this.options.leave(drained ? codeOf(reason) : EXIT.failure, reason, drained)
     }
-    process.on(signal, handler)
-    return { signal, handler }
-  })
-  const lookForParent = () => {
-    if (process.ppid !== parentPid) end('parent_gone')
+    setTimeout(() => leave(false), alone ? ALONE_MS : DRAIN_MS)
+    this.options.finish(alone).then(
+      () => leave(true),
+      () => leave(false),
+    )
   }
-  const poll = setInterval(lookForParent, PARENT_POLL_MS)
-  poll.unref()
-  // It may have died before we came to look.
-  lookForParent()
-  return () => {
-    clearInterval(poll)
-    for (const { signal, handler } of handlers) process.off(signal, handler)
+
+  private look(): void {
+    if (process.ppid !== this.options.parent) this.end('parent_gone')
+    else if (this.options.isOutputGone()) this.end('output_gone')
   }
+
+  private signal(signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP'): void {
+    if (this.ending) this.options.leave(EXIT.failure, signal, false)
+    else this.end(signal)
+  }
+}
+
+function codeOf(reason: StopReason): number {
+  if (reason === 'framing') return EXIT.framing
+  return reason === 'failure' ? EXIT.failure : EXIT.ok
 }

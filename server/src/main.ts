@@ -1,105 +1,86 @@
+import { writeSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { parseArgs } from 'node:util'
-import { MnemError } from '@mnem/core'
-import packageJson from '../package.json' with { type: 'json' }
-import { DEFAULT_LOG_LEVEL, isLogLevel, LOG_LEVELS, type LogLevel } from './log.ts'
-import { serveStdio } from './stdio.ts'
+import { MnemError, openStores } from '@mnem/core'
+import manifest from '../package.json' with { type: 'json' }
+import { type Command, HELP, readCommandLine, UsageError } from './command-line.ts'
+import { EXIT, Lifetime } from './lifetime.ts'
+import { createLog, type Log } from './log.ts'
+import { LogSink } from './log-sink.ts'
+import { Session } from './session.ts'
+import { takeStdio } from './stdio.ts'
 
-/** Exit statuses, as `--help` tells them. */
-const EXIT = { ok: 0, failed: 1, usage: 2, store: 3 } as const
+type StdioCommand = Extract<Command, { name: 'stdio' }>
 
-const HELP = `mnem-sidecar ${packageJson.version}: keeps the memories of AI agents as version-controlled stores
-
-Usage
-  mnem-sidecar stdio --store DIR [--log-level LEVEL]
-
-Serves one client over standard input and output (docs/protocol.md) until the input ends. The Python client
-mnem-autogen starts it by itself; by hand it is of use to see what it says.
-
-Options
-  --store DIR         directory of the memories; made when it is missing
-  --log-level LEVEL   ${LOG_LEVELS.join(', ')} (default: MNEM_LOG, else ${DEFAULT_LOG_LEVEL});
-                      logs are JSON lines on standard error and hold no memory content
-  --parent-pid PID    end when this process is no longer the parent (default: the parent at the start)
-  --help, --version
-
-Exit status
-  0  ended as asked          2  wrong use of this command        4  this Node is too old
-  1  failed, see the log     3  the store can't be opened        128+N  a second signal N
-`
-
-const OPTIONS = {
-  store: { type: 'string' },
-  'log-level': { type: 'string' },
-  'parent-pid': { type: 'string' },
-  help: { type: 'boolean', short: 'h' },
-  version: { type: 'boolean' },
-} as const
-
-/** A mistake in how the command was called: one sentence for the user. */
-class UsageError extends Error {}
-
-/** Run the command line; ends the process with its status. */
-export async function main(args: string[]): Promise<void> {
-  process.exit(await run(args))
-}
-
-async function run(args: string[]): Promise<number> {
+/** Run the command line. Ends the process when the work is done. */
+export async function main(argv: string[]): Promise<void> {
+  // Before anything that takes time: a parent that dies meanwhile is not taken for the one that came after it.
+  const parent = process.ppid
+  let command: Command
   try {
-    const { values, positionals } = parse(args)
-    if (values.help) return print(HELP)
-    if (values.version) return print(`${packageJson.version}\n`)
-    const [command, ...rest] = positionals
-    if (command === undefined) throw new UsageError('names no command; the one there is so far is "stdio"')
-    if (command !== 'stdio')
-      throw new UsageError(`does not know the command "${command}"; the one there is so far is "stdio"`)
-    if (rest.length > 0) throw new UsageError(`stdio takes no argument "${rest[0]}"`)
-    if (values.store === undefined || values.store === '')
-      throw new UsageError('stdio needs --store DIR, the directory of the memories')
-    return await serveStdio({
-      store: resolve(values.store),
-      level: logLevel(values['log-level']),
-      parentPid: parentPid(values['parent-pid']),
-      version: packageJson.version,
-    })
+    command = readCommandLine(argv, process.env)
   } catch (error) {
-    if (error instanceof UsageError) return complain(`${error.message}. See mnem-sidecar --help.`, EXIT.usage)
-    if (error instanceof MnemError) return complain(error.message, EXIT.store)
-    return complain(error instanceof Error ? (error.stack ?? error.message) : String(error), EXIT.failed)
+    if (!(error instanceof UsageError)) throw error
+    return complain(`${error.message} See mnem-sidecar --help.`, EXIT.usage)
   }
+  if (command.name === 'help') process.stdout.write(HELP)
+  else if (command.name === 'version') process.stdout.write(`mnem-sidecar ${manifest.version}\n`)
+  else await serve(command, command.parentPid ?? parent)
 }
 
-function parse(args: string[]) {
+async function serve({ store, logLevel }: StdioCommand, parent: number): Promise<void> {
+  const sink = new LogSink(2)
+  const log = createLog(logLevel, sink)
+  const { input, output, isOutputGone } = takeStdio(sink)
+  const dir = resolve(store)
+  const stores = await openStores(dir).catch((error: unknown) => {
+    if (!(error instanceof MnemError)) throw error
+    complain(error.message, EXIT.store)
+  })
+  if (stores === undefined) return process.exit()
+  const session = new Session({
+    stores,
+    input,
+    output,
+    log,
+    version: manifest.version,
+    onEnd: (reason) => lifetime.end(reason),
+  })
+  const lifetime = new Lifetime({
+    parent,
+    isOutputGone,
+    finish: async (alone) => {
+      session.stop()
+      if (alone) session.loseOutput()
+      await session.drained()
+      await stores.close()
+    },
+    leave: (code, reason, drained) => {
+      log.info({ reason, drained, code }, 'stopped')
+      sink.flush()
+      process.exit(code)
+    },
+  })
+  watchForBugs(log, lifetime)
+  log.info({ version: manifest.version, node: process.versions.node, store: dir }, 'started')
+  lifetime.watch()
+  session.listen()
+}
+
+/** A bug that no request carries: say it in the log and end in order, rather than go on with who knows what. */
+function watchForBugs(log: Log, lifetime: Lifetime): void {
+  const report = (error: unknown) => {
+    log.fatal({ stack: error instanceof Error ? error.stack : String(error) }, 'a bug; ending')
+    lifetime.end('failure')
+  }
+  process.on('uncaughtException', report)
+  process.on('unhandledRejection', report)
+}
+
+function complain(sentence: string, code: number): void {
   try {
-    return parseArgs({ args, options: OPTIONS, allowPositionals: true, strict: true })
-  } catch (error) {
-    const first = (error as Error).message.split('. ')[0] ?? ''
-    throw new UsageError(`was called wrongly: ${first.charAt(0).toLowerCase()}${first.slice(1)}`)
+    writeSync(2, `mnem-sidecar: ${sentence}\n`)
+  } catch {
+    // Nobody listens; the exit code says it too.
   }
-}
-
-function logLevel(given: string | undefined): LogLevel {
-  const [level, where] = given === undefined ? [process.env.MNEM_LOG, 'MNEM_LOG'] : [given, '--log-level']
-  if (level === undefined || level === '') return DEFAULT_LOG_LEVEL
-  if (!isLogLevel(level))
-    throw new UsageError(`${where} is "${level}"; it takes one of ${LOG_LEVELS.join(', ')}`)
-  return level
-}
-
-function parentPid(given: string | undefined): number | undefined {
-  if (given === undefined) return undefined
-  const pid = Number(given)
-  if (!/^\d+$/.test(given) || !Number.isSafeInteger(pid) || pid === 0)
-    throw new UsageError(`--parent-pid is "${given}"; it takes a process id`)
-  return pid
-}
-
-function print(text: string): number {
-  process.stdout.write(text)
-  return EXIT.ok
-}
-
-function complain(sentence: string, status: number): number {
-  process.stderr.write(`mnem-sidecar: ${sentence}\n`)
-  return status
+  process.exitCode = code
 }

@@ -54,6 +54,8 @@ const PRAGMAS: ReadonlyArray<readonly [name: string, set: string, inForce: strin
   ['secure_delete', 'ON', 1],
   ['temp_store', 'MEMORY', 2],
   ['trusted_schema', 'OFF', 0],
+  // A WAL that one huge transaction grew is cut back to this many bytes when it is used again.
+  ['journal_size_limit', '67108864', 67_108_864],
 ]
 
 /** Whether this SQLite is free of the fault that loses commits when several connections write and checkpoint. */
