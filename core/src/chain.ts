@@ -23,14 +23,20 @@ export async function stretches(reader: EngineReader, row: Row): Promise<Stretch
 
 /** The rows on the chain of first parents, from `row` back to the root. */
 export async function* backwards(reader: EngineReader, row: Row): AsyncGenerator<Row> {
+  let depth = row.depth
   for (const { line, to } of await stretches(reader, row)) {
-    for (let end = to; end >= 0; ) {
-      const rows = await reader.line(row.memory, line, 0, end, { limit: CHUNK, reverse: true })
-      yield* rows
-      if (rows.length < CHUNK) break
-      end = (rows.at(-1) as Row).depth - 1
+    if (depth !== to) throw gap(line, depth)
+    for (let more = true; more; ) {
+      const rows = await reader.line(row.memory, line, 0, depth, { limit: CHUNK, reverse: true })
+      for (const next of rows) {
+        if (next.depth !== depth) throw gap(line, depth)
+        yield next
+        depth--
+      }
+      more = rows.length === CHUNK
     }
   }
+  if (depth >= 0) throw gap(row.line, depth)
 }
 
 /** The rows on the chain of first parents from behind `base` (or the root) up to `row`, oldest first. */

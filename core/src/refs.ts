@@ -8,6 +8,9 @@ import type { At } from './types.ts'
 
 const ID_PREFIX = /^[0-9a-f]{4,64}$/
 
+/** The line that a memory's first commit begins. */
+const FIRST_LINE = 1
+
 /** How many candidates an ambiguous prefix names. */
 const CANDIDATES = 10
 
@@ -19,8 +22,18 @@ export async function headOf(
 ): Promise<Row | undefined> {
   const seq = await reader.ref(memory.id, branch)
   if (seq !== undefined) return (await reader.rows(memory.id, [seq]))[0]
-  if (branch === memory.default_branch) return undefined
-  throw noSuchBranch(memory.name, branch)
+  if (branch !== memory.default_branch) throw noSuchBranch(memory.name, branch)
+  // No head yet means no commit yet: a ref that got lost must not pass for an empty memory.
+  const [root] = await reader.line(memory.id, FIRST_LINE, 0, 0)
+  if (root === undefined) return undefined
+  throw new MnemError(
+    'corrupt_store',
+    `Memory "${memory.name}" has commits and no head. Restore the store from a backup; nothing was changed.`,
+    {
+      object: `ref ${branch}`,
+      problem: 'missing',
+    },
+  )
 }
 
 export function noSuchBranch(memory: string, branch: string): MnemError {

@@ -208,6 +208,40 @@ describe('two that share a directory', () => {
   })
 })
 
+describe('damage beside the rows', () => {
+  test.each([
+    ['a branch that points at an older commit', 'UPDATE ref SET seq = 2 WHERE seq = 3'],
+    ['a memory’s record', "UPDATE memory SET prefix = 'other' WHERE name = 'prefs'"],
+    ['a memory’s number', "UPDATE memory SET id = 77 WHERE name = 'prefs'"],
+    ['values of another type', "UPDATE ref SET seq = 'x' WHERE seq = 3"],
+    ['a number out of range', 'UPDATE ref SET seq = 9223372036854775807 WHERE seq = 3'],
+    ['a branch that got lost', 'DELETE FROM ref'],
+    ['a table that is not there', 'DROP TABLE ref'],
+  ])('%s is corrupt_store, never another answer', async (_what, sql) => {
+    const { dir, file } = await madeStore()
+    tamper(file, sql)
+    const stores = await openStores(dir)
+    await expect(stores.listing({ memory: 'prefs' })).rejects.toMatchObject({ kind: 'corrupt_store' })
+    await expect(stores.add({ memory: 'prefs', items: [text('four')] })).rejects.toMatchObject({
+      kind: 'corrupt_store',
+    })
+    await stores.close()
+  })
+
+  test.each(['UPDATE entry SET value = key', 'UPDATE entry SET checksum = checksum + 1'])(
+    'an index entry (%s)',
+    async (sql) => {
+      const { dir, file } = await madeStore()
+      tamper(file, sql)
+      const stores = await openStores(dir)
+      await expect(stores.why({ memory: 'prefs', id: 'prefs:0000000001' })).rejects.toMatchObject({
+        kind: 'corrupt_store',
+      })
+      await stores.close()
+    },
+  )
+})
+
 test('many adds at once share transactions: one appended row each, few commits of SQLite', async () => {
   const dir = temporaryFolder()
   const engine = await SqliteEngine.open(dir)

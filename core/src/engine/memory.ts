@@ -1,6 +1,6 @@
 import { Mutex } from '../mutex.ts'
+import { missingRow } from './checksum.ts'
 import type { Engine, EngineReader, EngineWriter, Entry, MemoryRecord, Page, Row } from './engine.ts'
-import { missingRow } from './row.ts'
 
 interface Contents {
   memories: Map<string, MemoryRecord>

@@ -24,21 +24,27 @@ const REASONS: Record<number, readonly [reason: string, todo: string]> = {
   14: ['cannot_open', 'a file of the store cannot be opened; check permissions and open-file limits'],
 }
 
+/**
+ * Codes that can only mean damage. Our statements are fixed and what they insert is new, so that a plain SQL error or a
+ * constraint says that the tables are not what we made.
+ */
+const DAMAGE: ReadonlySet<number> = new Set([1, 11, 19, 20, 26])
+
 /** What an SQLite failure means to a caller; other errors pass through. */
 export function translate(error: unknown): unknown {
+  if (error instanceof Error && (error as NodeJS.ErrnoException).code === 'ERR_OUT_OF_RANGE') {
+    return damage('a number out of range', error)
+  }
   if (!isSqliteError(error)) return error
   const primary = error.errcode & 0xff
-  if (primary === 11 || primary === 26) {
-    const message = `SQLite finds the store damaged (${error.errstr}). Restore it from a backup; nothing was changed.`
-    return new MnemError(
-      'corrupt_store',
-      message,
-      { object: 'database', problem: error.errstr },
-      { cause: error },
-    )
-  }
+  if (DAMAGE.has(primary)) return damage(error.errstr, error)
   const known = REASONS[primary]
   if (known === undefined) return error
   const message = `The store was not written: ${known[1]} (SQLite ${error.errcode}).`
   return new MnemError('store_io', message, { reason: known[0] }, { cause: error })
+}
+
+function damage(problem: string, cause: Error): MnemError {
+  const message = `SQLite finds the store damaged (${problem}). Restore it from a backup; nothing was changed.`
+  return new MnemError('corrupt_store', message, { object: 'database', problem }, { cause })
 }

@@ -18,12 +18,14 @@ CREATE TABLE memory (
   name TEXT NOT NULL UNIQUE,
   prefix TEXT NOT NULL,
   default_branch TEXT NOT NULL,
-  epoch INTEGER NOT NULL DEFAULT 0
+  epoch INTEGER NOT NULL,
+  checksum INTEGER NOT NULL
 );
 CREATE TABLE ref (
   memory INTEGER NOT NULL,
   branch TEXT NOT NULL,
   seq INTEGER NOT NULL,
+  checksum INTEGER NOT NULL,
   PRIMARY KEY (memory, branch)
 ) WITHOUT ROWID;
 CREATE TABLE row (
@@ -42,6 +44,7 @@ CREATE TABLE entry (
   memory INTEGER NOT NULL,
   key BLOB NOT NULL,
   value BLOB NOT NULL,
+  checksum INTEGER NOT NULL,
   PRIMARY KEY (memory, key)
 ) WITHOUT ROWID;
 `

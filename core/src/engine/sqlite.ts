@@ -3,8 +3,16 @@ import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { MnemError } from '../errors.ts'
 import { Mutex } from '../mutex.ts'
+import {
+  damaged,
+  damagedRow,
+  entryChecksum,
+  memoryChecksum,
+  missingRow,
+  refChecksum,
+  rowChecksum,
+} from './checksum.ts'
 import type { Engine, EngineReader, EngineWriter, Entry, MemoryRecord, Page, Row } from './engine.ts'
-import { damagedRow, missingRow, rowChecksum } from './row.ts'
 import { isBusy, translate } from './sqlite-errors.ts'
 import { openConnection, prepareFile, SCHEMA_VERSION } from './sqlite-file.ts'
 
@@ -16,7 +24,7 @@ export interface SqliteOptions {
 type Record_ = Record<string, SQLOutputValue>
 
 const ROW = 'SELECT seq, memory, line, depth, parent, parent2, id, body, checksum FROM row'
-const MEMORY = 'SELECT id, name, prefix, default_branch, epoch FROM memory'
+const MEMORY = 'SELECT id, name, prefix, default_branch, epoch, checksum FROM memory'
 
 /** Calls `SQLITE_BUSY` again with growing, jittered pauses that leave the event loop to others. */
 class Patience {
@@ -56,20 +64,27 @@ class SqliteReader implements EngineReader {
   }
 
   async memory(name: string): Promise<MemoryRecord | undefined> {
-    return (await this.get(`${MEMORY} WHERE name = ?`, name)) as MemoryRecord | undefined
+    const found = await this.get(`${MEMORY} WHERE name = ?`, name)
+    return found && toMemory(found)
   }
 
   async memories(prefix: string, after: string | undefined, limit: number): Promise<MemoryRecord[]> {
     // SQLite compares TEXT as its UTF-8 bytes, so the names with a prefix are neighbours.
     const sql = `${MEMORY} WHERE name >= ?1 AND substr(name, 1, length(?1)) = ?1 AND (?2 IS NULL OR name > ?2) ORDER BY name LIMIT ?3`
-    const found = await this.all(sql, prefix, after ?? null, limit)
-    return found as unknown as MemoryRecord[]
+    return (await this.all(sql, prefix, after ?? null, limit)).map(toMemory)
   }
 
   async ref(memory: number, branch: string): Promise<number | undefined> {
-    return (await this.get('SELECT seq FROM ref WHERE memory = ? AND branch = ?', memory, branch))?.seq as
-      | number
-      | undefined
+    const found = await this.get(
+      'SELECT seq, checksum FROM ref WHERE memory = ? AND branch = ?',
+      memory,
+      branch,
+    )
+    if (found === undefined) return undefined
+    const seq = found.seq as number
+    if (!matches(found, () => refChecksum(memory, branch, seq)))
+      throw damaged('a branch’s head', `ref ${branch}`)
+    return seq
   }
 
   async rows(memory: number, seqs: readonly number[]): Promise<Row[]> {
@@ -97,8 +112,12 @@ class SqliteReader implements EngineReader {
 
   async entries(memory: number, from: Uint8Array, to: Uint8Array, page: Page = {}): Promise<Entry[]> {
     const order = page.reverse === true ? 'DESC' : 'ASC'
-    const sql = `SELECT key, value FROM entry WHERE memory = ? AND key >= ? AND key < ? ORDER BY key ${order} LIMIT ?`
-    return (await this.all(sql, memory, from, to, page.limit ?? -1)) as unknown as Entry[]
+    const sql = `SELECT key, value, checksum FROM entry WHERE memory = ? AND key >= ? AND key < ? ORDER BY key ${order} LIMIT ?`
+    return (await this.all(sql, memory, from, to, page.limit ?? -1)).map((found) => {
+      const entry = { key: found.key as Uint8Array, value: found.value as Uint8Array }
+      if (!matches(found, () => entryChecksum(memory, entry))) throw damaged('an index entry', 'index')
+      return entry
+    })
   }
 
   async counts(memory?: number): Promise<{ memories: number; commits: number; bytes: number }> {
@@ -141,13 +160,11 @@ class SqliteReader implements EngineReader {
 
 class SqliteWriter extends SqliteReader implements EngineWriter {
   async createMemory(name: string, prefix: string, default_branch: string): Promise<MemoryRecord> {
-    const { lastInsertRowid } = this.run(
-      'INSERT INTO memory (name, prefix, default_branch) VALUES (?, ?, ?)',
-      name,
-      prefix,
-      default_branch,
-    )
-    return { id: Number(lastInsertRowid), name, prefix, default_branch, epoch: 0 }
+    const sql = 'INSERT INTO memory (name, prefix, default_branch, epoch, checksum) VALUES (?, ?, ?, 0, 0)'
+    const id = Number(this.run(sql, name, prefix, default_branch).lastInsertRowid)
+    const record = { id, name, prefix, default_branch, epoch: 0 }
+    this.run('UPDATE memory SET checksum = ? WHERE id = ?', memoryChecksum(record), id)
+    return record
   }
 
   async nextSeq(): Promise<number> {
@@ -172,17 +189,20 @@ class SqliteWriter extends SqliteReader implements EngineWriter {
   }
 
   async moveRef(memory: number, branch: string, expected: number | undefined, seq: number): Promise<boolean> {
+    const sum = refChecksum(memory, branch, seq)
     const { changes } =
       expected === undefined
         ? this.run(
-            'INSERT INTO ref (memory, branch, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING',
+            'INSERT INTO ref (memory, branch, seq, checksum) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING',
             memory,
             branch,
             seq,
+            sum,
           )
         : this.run(
-            'UPDATE ref SET seq = ? WHERE memory = ? AND branch = ? AND seq = ?',
+            'UPDATE ref SET seq = ?, checksum = ? WHERE memory = ? AND branch = ? AND seq = ?',
             seq,
+            sum,
             memory,
             branch,
             expected,
@@ -191,12 +211,9 @@ class SqliteWriter extends SqliteReader implements EngineWriter {
   }
 
   async putEntry(memory: number, key: Uint8Array, value: Uint8Array): Promise<void> {
-    this.run(
-      'INSERT INTO entry (memory, key, value) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value',
-      memory,
-      key,
-      value,
-    )
+    const sql =
+      'INSERT INTO entry (memory, key, value, checksum) VALUES (?, ?, ?, ?) ON CONFLICT DO UPDATE SET value = excluded.value, checksum = excluded.checksum'
+    this.run(sql, memory, key, value, entryChecksum(memory, { key, value }))
   }
 
   async newLine(memory: number): Promise<number> {
@@ -288,8 +305,23 @@ function toRow(found: Record_): Row {
     id: found.id as Uint8Array,
     body: found.body as Uint8Array,
   }
-  if (rowChecksum(row) !== found.checksum) throw damagedRow(row)
+  if (!matches(found, () => rowChecksum(row))) throw damagedRow(row)
   return row
+}
+
+function toMemory(found: Record_): MemoryRecord {
+  const { checksum: _, ...memory } = found as unknown as MemoryRecord & { checksum: number }
+  if (!matches(found, () => memoryChecksum(memory))) throw damaged('a memory’s record', 'memory')
+  return memory
+}
+
+/** Whether a record is what was written; damage can have made its values of any type. */
+function matches({ checksum }: Record_, compute: () => number): boolean {
+  try {
+    return compute() === checksum
+  } catch {
+    return false
+  }
 }
 
 function fileSize(file: string): number {
