@@ -48,6 +48,7 @@ export function encodeHead(major: number, argument: number): Buffer {
   return writer.finish()
 }
 
+export const MAJOR_BYTES = BYTES
 export const MAJOR_MAP = MAP
 
 /** Compare keys as canonical CBOR sorts them: the shorter first, then bytewise. */

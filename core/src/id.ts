@@ -1,11 +1,11 @@
-import { blake3 } from '@noble/hashes/blake3.js'
+import { hash } from './blake3.ts'
 
 /** Bytes of an object id. */
 export const ID_BYTES = 32
 
 /** The id of an object: BLAKE3-256 of its canonical CBOR. */
 export function objectId(cbor: Uint8Array): Buffer {
-  return Buffer.from(blake3(cbor).buffer)
+  return hash(cbor)
 }
 
 /** An id as text: 64 lowercase hex digits. */

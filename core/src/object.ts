@@ -1,4 +1,4 @@
-import { type CborValue, compareKeys, encode, encodeHead, MAJOR_MAP } from './codec.ts'
+import { type CborValue, compareKeys, encode, encodeHead, MAJOR_BYTES, MAJOR_MAP } from './codec.ts'
 import { ID_BYTES, objectId } from './id.ts'
 import { type JsonValue, readJson } from './json.ts'
 import type { Provenance } from './types.ts'
@@ -70,33 +70,32 @@ export function encodeCommit(commit: CommitFields): Buffer {
   )
 }
 
-/** Canonical CBOR of a state: every live node's id and object id, given in any order. */
-export function encodeState(nodes: Iterable<readonly [string, Uint8Array]>): Buffer {
-  const entries = Array.from(nodes, ([id, object]) => ({ id: Buffer.from(id), object }))
-  let sorted = true
-  let size = 0
-  for (let i = 0; i < entries.length; i++) {
-    const { id } = entries[i] as (typeof entries)[number]
-    size += id.length + ID_BYTES + 8
-    if (i > 0 && compareKeys((entries[i - 1] as (typeof entries)[number]).id, id) > 0) sorted = false
-  }
-  if (!sorted) entries.sort((a, b) => compareKeys(a.id, b.id))
-  const head = Buffer.concat([STATE_HEAD, encodeHead(MAJOR_MAP, entries.length)])
-  const out = Buffer.allocUnsafe(head.length + size)
-  let at = head.copy(out)
-  for (const { id, object } of entries) {
-    at += encodeHead(3, id.length).copy(out, at)
-    at += id.copy(out, at)
-    out[at++] = 0x58
-    out[at++] = ID_BYTES
-    out.set(object, at)
-    at += ID_BYTES
-  }
-  return out.subarray(0, at)
-}
+/** The head of a byte string that holds an id. */
+export const ID_HEAD = encodeHead(MAJOR_BYTES, ID_BYTES)
 
 /** `{"kind": "state", "nodes":` — a state's bytes up to the head of its map. */
 const STATE_HEAD = Buffer.concat([encodeHead(MAJOR_MAP, 2), encode('kind'), encode('state'), encode('nodes')])
+
+/** Canonical CBOR of a state: every live node's id and object id, given in any order. */
+export function encodeState(nodes: Iterable<readonly [string, Uint8Array]>): Buffer {
+  const entries = Array.from(nodes, ([id, object]) => ({ id: Buffer.from(id), object }))
+  entries.sort((a, b) => compareKeys(a.id, b.id))
+  return encodeStateHead(
+    entries.length,
+    entries.map(({ id, object }) => [id.toString(), object] as const),
+  )
+}
+
+/** The first bytes of a state with `count` nodes: up to and with its first entries, which are given in order. */
+export function encodeStateHead(count: number, first: readonly (readonly [string, Uint8Array])[]): Buffer {
+  const entries = first.flatMap(([id, object]) => [encodeKey(id), ID_HEAD, object])
+  return Buffer.concat([STATE_HEAD, encodeHead(MAJOR_MAP, count), ...entries])
+}
+
+/** The key of a state's entry. */
+export function encodeKey(id: string): Buffer {
+  return encode(id)
+}
 
 /** The object id of a memory node. */
 export function nodeObjectId(id: string, fields: NodeFields, content?: JsonValue): Buffer {

@@ -1,7 +1,19 @@
-import { objectId } from './id.ts'
+import { ID_BYTES, objectId } from './id.ts'
 import { counterId, itemId } from './names.ts'
-import { encodeNode, encodeState, type NodeFields, nodeObjectId } from './object.ts'
+import {
+  encodeKey,
+  encodeNode,
+  encodeState,
+  encodeStateHead,
+  ID_HEAD,
+  type NodeFields,
+  nodeObjectId,
+} from './object.ts'
 import type { Change, CommitRecord } from './record.ts'
+import { type Entries, StateHash } from './state-hash.ts'
+
+/** Digits of an item's number in its id. */
+const DIGITS = 10
 
 /** Where a live node stands: the row that gave it its value, and its object's id once that was needed. */
 export interface Slot {
@@ -23,9 +35,14 @@ export class State {
   readonly prefix: string
   private readonly itemSlots = new Map<number, Slot>()
   private readonly nodeSlots = new Map<string, Slot>()
+  /** The live items' numbers, ascending. */
+  private numbers: number[] = []
   private counter: number | undefined
-  private highest = -1
-  private ascending = true
+  private readonly hash = new StateHash()
+  /** Items before this position are as they were when the state was hashed last. */
+  private changedFrom = 0
+  /** Whether some slot does not know its object's id. */
+  private hasUnknown = false
 
   constructor(prefix: string) {
     this.prefix = prefix
@@ -33,7 +50,7 @@ export class State {
 
   /** Live items. */
   get count(): number {
-    return this.itemSlots.size
+    return this.numbers.length
   }
 
   /** Nodes that are no items and not the counter. */
@@ -42,7 +59,7 @@ export class State {
   }
 
   get isEmpty(): boolean {
-    return this.itemSlots.size === 0 && this.nodeSlots.size === 0 && this.counter === undefined
+    return this.count === 0 && this.nodeSlots.size === 0 && this.counter === undefined
   }
 
   get hasCounter(): boolean {
@@ -60,12 +77,7 @@ export class State {
 
   /** The items from the `from`-th on, in the order of their numbers; a copy, safe from later changes. */
   items(from = 0): ItemPlace[] {
-    const places: ItemPlace[] = []
-    let index = 0
-    for (const [number, { seq }] of this.itemSlots)
-      if (!this.ascending || index++ >= from) places.push({ number, seq })
-    if (this.ascending) return places
-    return places.sort((a, b) => a.number - b.number).slice(from)
+    return this.numbers.slice(from).map((number) => ({ number, seq: this.slot(number).seq }))
   }
 
   /** Take over what a commit changed; `seq` is its row's position. Gives whether it did nothing but append items. */
@@ -91,6 +103,19 @@ export class State {
 
   /** The state's id. `fields` reads the nodes whose object's id is not known yet, by the rows that set them. */
   async id(fields: (missing: MissingNode[]) => Promise<NodeFields[]>): Promise<Buffer> {
+    if (this.hasUnknown) await this.learnObjects(fields)
+    // Nodes of other tools may stand anywhere between: too rare to be fast.
+    if (this.nodeSlots.size > 0) return objectId(encodeState(this.objects()))
+    const counter: [string, Uint8Array][] =
+      this.counter === undefined ? [] : [this.counterObject(this.counter)]
+    const head = encodeStateHead(this.count + counter.length, counter)
+    const prefix = encodeKey(itemId(this.prefix, 0)).subarray(0, -DIGITS)
+    const id = this.hash.update(head, this.entries(prefix), this.changedFrom)
+    this.changedFrom = this.count
+    return id
+  }
+
+  private async learnObjects(fields: (missing: MissingNode[]) => Promise<NodeFields[]>): Promise<void> {
     const missing: (MissingNode & { id: string; slot: Slot })[] = []
     for (const [number, slot] of this.itemSlots) {
       if (slot.object === undefined)
@@ -99,34 +124,57 @@ export class State {
     for (const [id, slot] of this.nodeSlots) {
       if (slot.object === undefined) missing.push({ key: id, seq: slot.seq, id, slot })
     }
-    if (missing.length > 0) {
-      const found = await fields(missing)
-      for (const [index, { id, slot }] of missing.entries())
-        slot.object = nodeObjectId(id, found[index] as NodeFields)
+    const found = missing.length === 0 ? [] : await fields(missing)
+    for (const [index, { id, slot }] of missing.entries())
+      slot.object = nodeObjectId(id, found[index] as NodeFields)
+    this.hasUnknown = false
+  }
+
+  /** The items as entries of a state's map: all of one size, because numbers have ten digits. */
+  private entries(prefix: Buffer): Entries {
+    const size = prefix.length + DIGITS + ID_HEAD.length + ID_BYTES
+    return {
+      count: this.count,
+      size,
+      write: (from, to) => {
+        const out = Buffer.allocUnsafe((to - from) * size)
+        let at = 0
+        for (let position = from; position < to; position++) {
+          const number = this.numbers[position] as number
+          at += prefix.copy(out, at)
+          at += out.write(String(number).padStart(DIGITS, '0'), at, 'latin1')
+          at += ID_HEAD.copy(out, at)
+          out.set(this.slot(number).object as Uint8Array, at)
+          at += ID_BYTES
+        }
+        return out
+      },
     }
-    return objectId(encodeState(this.objects()))
   }
 
   private *objects(): Generator<[string, Uint8Array]> {
-    if (this.counter !== undefined) {
-      const id = counterId(this.prefix)
-      yield [id, objectId(encodeNode(id, { content: String(this.counter) }))]
-    }
+    if (this.counter !== undefined) yield this.counterObject(this.counter)
     for (const [number, { object }] of this.itemSlots)
       yield [itemId(this.prefix, number), object as Uint8Array]
     for (const [id, { object }] of this.nodeSlots) yield [id, object as Uint8Array]
   }
 
+  private counterObject(counter: number): [string, Uint8Array] {
+    const id = counterId(this.prefix)
+    return [id, objectId(encodeNode(id, { content: String(counter) }, counter))]
+  }
+
   private applyOther(seq: number, change: Exclude<Change, { kind: 'item' | 'counter' }>): void {
     switch (change.kind) {
       case 'remove':
-        for (let number = change.from; number < change.from + change.count; number++) this.removeItem(number)
+        this.removeItems(change.from, change.count)
         break
       case 'remove_counter':
         this.counter = undefined
         break
       case 'node':
         this.nodeSlots.set(change.id, { seq, object: undefined })
+        this.hasUnknown = true
         break
       case 'remove_node':
         this.nodeSlots.delete(change.id)
@@ -137,21 +185,43 @@ export class State {
     }
   }
 
+  private get highest(): number {
+    return this.numbers.at(-1) ?? -1
+  }
+
+  private slot(number: number): Slot {
+    return this.itemSlots.get(number) as Slot
+  }
+
   private setItem(number: number, slot: Slot): void {
-    if (number > this.highest) this.highest = number
-    else if (!this.itemSlots.has(number)) this.ascending = false
+    if (slot.object === undefined) this.hasUnknown = true
+    if (number > this.highest) {
+      this.numbers.push(number)
+    } else {
+      const position = this.position(number)
+      if (!this.itemSlots.has(number)) this.numbers.splice(position, 0, number)
+      this.changedFrom = Math.min(this.changedFrom, position)
+    }
     this.itemSlots.set(number, slot)
   }
 
-  private removeItem(number: number): void {
-    this.itemSlots.delete(number)
-    if (this.itemSlots.size === 0) {
-      this.highest = -1
-      this.ascending = true
-    } else if (number === this.highest) {
-      this.highest = -1
-      for (const live of this.itemSlots.keys()) if (live > this.highest) this.highest = live
+  private removeItems(from: number, count: number): void {
+    const start = this.position(from)
+    const removed = this.numbers.splice(start, this.position(from + count) - start)
+    for (const number of removed) this.itemSlots.delete(number)
+    this.changedFrom = Math.min(this.changedFrom, start)
+  }
+
+  /** How many live items have a lower number. */
+  private position(number: number): number {
+    let low = 0
+    let high = this.numbers.length
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if ((this.numbers[middle] as number) < number) low = middle + 1
+      else high = middle
     }
+    return low
   }
 }
 
