@@ -63,13 +63,13 @@ export const GROUPS: readonly MethodGroup[] = [
   { capability: 'stats', title: 'Looking around', served: true, methods: [memories, stats] },
   {
     capability: 'history',
-    title: 'History',
+    title: 'Comparing and searching',
     served: false,
     methods: [diff, history, changed, bisect],
   },
   {
     capability: 'branches',
-    title: 'Branches',
+    title: 'Branching',
     served: false,
     methods: [branches, branchMethod, switchMethod, deleteBranch, merge],
   },

@@ -37,6 +37,9 @@ function quietenWarnings() {
   }
 }
 
+// Standard output is for frames (src/stdio.ts takes it); what is printed while the rest is being loaded must not get there.
+globalThis.console = new console.Console(process.stderr)
+
 const problem = complaint()
 if (problem === undefined) {
   quietenWarnings()

@@ -19,8 +19,9 @@ Usage
   mnem-sidecar --help | --version
 
 Commands
-  stdio              Serve one client: JSON-RPC frames on standard input and output, logs on standard error.
-                     Ends in order on end of input, the notification "exit", SIGTERM, SIGINT, or when its parent dies.
+  stdio              Serve one client: JSON-RPC frames on standard input and output, logs on standard
+                     error. Ends in order on end of input, the notification "exit", SIGTERM, SIGINT, or
+                     when its parent dies.
 
 Options
   --store DIR        Directory that holds the memories; made if it does not exist.

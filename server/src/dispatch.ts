@@ -46,7 +46,8 @@ export class Dispatcher {
 
 /** The checked params, or `invalid_params` with the path of what is wrong. */
 export function check<Schema extends z.ZodType>(schema: Schema, params: unknown): z.infer<Schema> {
-  const result = schema.safeParse(params)
+  // JSON-RPC lets a request without params leave them out.
+  const result = schema.safeParse(params === undefined ? {} : params)
   if (result.success) return result.data
   const { path, reason } = problemOf(result.error)
   throw failure('invalid_params', `${path === '' ? 'params' : path}: ${reason}`, { path, reason })

@@ -162,7 +162,8 @@ export class Session {
     } finally {
       if (log.isLevelEnabled('debug')) {
         const ms = Math.round((performance.now() - started) * 1000) / 1000
-        log.debug({ method: method.slice(0, 64), ms, outcome }, 'request')
+        // A name that is none of ours may be anything, content too.
+        log.debug({ method: METHODS.has(method) ? method : 'unknown', ms, outcome }, 'request')
       }
     }
   }
