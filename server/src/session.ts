@@ -3,6 +3,7 @@ import {
   CAPABILITIES,
   initialize,
   type Limits,
+  METHODS,
   PROTOCOL_VERSION,
   shutdown,
   type WireError,
