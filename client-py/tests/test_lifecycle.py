@@ -193,6 +193,8 @@ def test_a_cancelled_call_leaves_the_stream_in_step(store: Path) -> None:
     async def main() -> None:
         memory = MnemosyneMemory(store=store)
         await memory.add(text("first"))
+        acknowledged = {"first"}
+        cancelled = 0
         for number in range(20):
             tasks = [asyncio.create_task(memory.add(text(f"{number} {each}"))) for each in range(10)]
             for _ in range(number % 4):
@@ -200,12 +202,18 @@ def test_a_cancelled_call_leaves_the_stream_in_step(store: Path) -> None:
             for task in tasks[::2]:
                 task.cancel()
             outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-            assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes[::2])
             assert outcomes[1::2] == [None] * 5
+            for each, outcome in enumerate(outcomes):
+                # On a busy machine a call may be done before it is cancelled: then it has landed.
+                assert outcome is None or isinstance(outcome, asyncio.CancelledError)
+                cancelled += outcome is not None
+                if outcome is None:
+                    acknowledged.add(f"{number} {each}")
         assert requests_in_flight() == 0
         items = [item.content for item in await memory.items()]
         assert len(set(map(str, items))) == len(items), "none landed twice"
-        assert {f"{number} {each}" for number in range(20) for each in (1, 3, 5, 7, 9)} < set(map(str, items))
+        assert acknowledged <= set(map(str, items))
+        assert cancelled >= 25, "those of every fourth round never began"
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(memory.query(), 0)
         assert len(await contents(memory)) == len(items)

@@ -189,3 +189,18 @@ test('a store of a newer schema is refused with one sentence, and not a byte of 
   expect(stderr).toContain('Update mnem-sidecar')
   expect(readFileSync(file).equals(before)).toBe(true)
 })
+
+describe('a Node that is too old is told so in one sentence, before anything of ours is loaded', () => {
+  test.each([
+    ['itself', { node: '22.11.0' }, /needs Node 24 or newer, and .* is v/],
+    ['by its SQLite', { sqlite: '3.51.2' }, /needs SQLite 3\.51\.3 or newer.* with SQLite 3\.51\.2/],
+  ])('%s', async (_what, versions, sentence) => {
+    const preload = join(tempDir(), 'old.mjs')
+    const older = `{ ...process.versions, ...${JSON.stringify(versions)} }`
+    writeFileSync(preload, `Object.defineProperty(process, 'versions', { value: ${older} })`)
+    const { code, stderr } = await new Daemon({ nodeArgs: ['--import', preload] }).exit
+    expect(code).toBe(4)
+    expect(stderr.trimEnd().split('\n')).toHaveLength(1)
+    expect(stderr).toMatch(sentence)
+  })
+})
