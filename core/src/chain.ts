@@ -1,3 +1,4 @@
+import { breathe } from './breathe.ts'
 import type { EngineReader, Row } from './engine/engine.ts'
 import { MnemError } from './errors.ts'
 
@@ -34,6 +35,7 @@ export async function* backwards(reader: EngineReader, row: Row): AsyncGenerator
         depth--
       }
       more = rows.length === CHUNK
+      await breathe()
     }
   }
   if (depth >= 0) throw gap(row.line, depth)
@@ -48,6 +50,7 @@ export async function* forwards(
   let depth = base === undefined ? 0 : base.depth + 1
   for (const { line, to } of (await stretches(reader, row)).reverse()) {
     while (depth <= to) {
+      await breathe()
       for (const next of await reader.line(row.memory, line, depth, to, { limit: CHUNK })) {
         if (next.depth !== depth) break
         yield next

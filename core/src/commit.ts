@@ -1,3 +1,4 @@
+import { ChangeLookup, type NodePlace } from './change-lookup.ts'
 import { decode, encode } from './codec.ts'
 import type { EngineWriter, MemoryRecord, Row } from './engine/engine.ts'
 import { MnemError } from './errors.ts'
@@ -7,7 +8,7 @@ import { after, commitKey, corruptIndex, itemKey, itemValue, requestKey } from '
 import { itemId } from './names.ts'
 import { encodeCommit, type NodeFields, nodeObjectId } from './object.ts'
 import { type Change, decodeRecord, encodeRecord } from './record.ts'
-import { findChange, type MissingNode, State } from './state.ts'
+import { State } from './state.ts'
 
 /** What a commit says of itself besides its changes. */
 export interface CommitText {
@@ -40,7 +41,8 @@ export async function commit(
   const objects = newObjects(memory.prefix, changes)
   const seq = await writer.nextSeq()
   const appends = state.apply(seq, { changes }, objects)
-  const stateId = await state.id((missing) => readFields(writer, memory, missing))
+  const lookup = new ChangeLookup(writer, memory.id)
+  const stateId = await state.id((missing) => readFields(lookup, missing))
   const parent = before?.row
   const id = objectId(
     encodeCommit({ ...text, parents: parent === undefined ? [] : [parent.id], state: stateId }),
@@ -87,20 +89,9 @@ async function nextPlace(
 }
 
 /** The fields of live nodes, by the rows that set them. */
-async function readFields(
-  writer: EngineWriter,
-  memory: MemoryRecord,
-  missing: MissingNode[],
-): Promise<NodeFields[]> {
-  const seqs = Array.from(new Set(missing.map(({ seq }) => seq)))
-  const records = new Map(
-    (await writer.rows(memory.id, seqs)).map((row) => [row.seq, { row, record: decodeRecord(row.body) }]),
-  )
-  return missing.map(({ key, seq }) => {
-    const { row, record } = records.get(seq) as { row: Row; record: ReturnType<typeof decodeRecord> }
-    const change = findChange(record, key)
-    if (change === undefined || change.kind === 'redacted')
-      throw corruptIndex('a row does not set the node it is known for', row.id)
+async function readFields(lookup: ChangeLookup, missing: readonly NodePlace[]): Promise<NodeFields[]> {
+  return (await lookup.find(missing)).map((change) => {
+    if (change.kind === 'redacted') throw corruptIndex('a purged node does not know its id', change.object)
     return change.fields
   })
 }

@@ -1,4 +1,5 @@
 import { backwards, runsThrough, stretches } from './chain.ts'
+import { ChangeLookup } from './change-lookup.ts'
 import type { EngineReader, MemoryRecord, Row } from './engine/engine.ts'
 import { invalidParams } from './errors.ts'
 import { toHex } from './id.ts'
@@ -88,7 +89,7 @@ export async function why(reader: EngineReader, memory: MemoryRecord, request: W
     const { seq, set } = readItemValue(entry.value)
     if (!set) break
     const [writer] = (await reader.rows(memory.id, [seq])) as [Row]
-    const [item] = await render(reader, memory, [{ number, seq }])
+    const [item] = await render(new ChangeLookup(reader, memory.id), memory.prefix, [{ number, seq }])
     if (item === undefined) break
     return { commit: await showCommit(reader, writer), item }
   }

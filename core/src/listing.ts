@@ -1,3 +1,5 @@
+import { breathe } from './breathe.ts'
+import { ChangeLookup } from './change-lookup.ts'
 import type { EngineReader, MemoryRecord, Row } from './engine/engine.ts'
 import { MnemError } from './errors.ts'
 import { type Heads, replay, type Snapshot } from './heads.ts'
@@ -5,9 +7,8 @@ import { toHex } from './id.ts'
 import { renderItem } from './item.ts'
 import type { JsonText } from './json.ts'
 import { corruptIndex } from './keys.ts'
-import { type CommitRecord, decodeRecord } from './record.ts'
 import { resolve } from './refs.ts'
-import { findChange, type ItemPlace } from './state.ts'
+import type { ItemPlace } from './state.ts'
 import type { Have, Listing, ListingRequest } from './types.ts'
 
 /** Items rendered between two looks at the budget. */
@@ -37,11 +38,12 @@ export async function list(
   const { row, count, mode, places } = selection
   const head = { commit: toHex(row.id), ...base, count, mode }
   if (mode === 'unchanged') return head
+  const lookup = new ChangeLookup(reader, memory.id)
   if (hasBudget(request)) {
-    const items = await newest(reader, memory, places, request, limitBytes)
+    const items = await newest(lookup, memory.prefix, places, request, limitBytes)
     return { ...head, items, ...leftOut(request, count - items.length) }
   }
-  const items = await oldest(reader, memory, places, limitBytes)
+  const items = await oldest(lookup, memory.prefix, places, limitBytes)
   return items.length < places.length ? { ...head, items, more: true } : { ...head, items }
 }
 
@@ -103,15 +105,16 @@ async function heldRow(reader: EngineReader, memory: MemoryRecord, have: Have): 
 
 /** From the oldest on, as many as fit into one answer; at least one, so that a caller gets on. */
 async function oldest(
-  reader: EngineReader,
-  memory: MemoryRecord,
+  lookup: ChangeLookup,
+  prefix: string,
   places: ItemPlace[],
   limitBytes: number,
 ): Promise<JsonText[]> {
   const items: JsonText[] = []
   let bytes = 0
   for (let start = 0; start < places.length; start += CHUNK) {
-    for (const item of await render(reader, memory, places.slice(start, start + CHUNK))) {
+    await breathe()
+    for (const item of await render(lookup, prefix, places.slice(start, start + CHUNK))) {
       bytes += Buffer.byteLength(item.text) + 1
       if (bytes > limitBytes && items.length > 0) return items
       items.push(item)
@@ -122,8 +125,8 @@ async function oldest(
 
 /** The newest that fit the caller's budget, oldest first. */
 async function newest(
-  reader: EngineReader,
-  memory: MemoryRecord,
+  lookup: ChangeLookup,
+  prefix: string,
   places: ItemPlace[],
   request: ListingRequest,
   limitBytes: number,
@@ -133,8 +136,9 @@ async function newest(
   const items: JsonText[] = []
   let bytes = 0
   for (let end = places.length; end > places.length - maxItems; end -= CHUNK) {
+    await breathe()
     const start = Math.max(end - CHUNK, places.length - maxItems)
-    for (const item of (await render(reader, memory, places.slice(start, end))).reverse()) {
+    for (const item of (await render(lookup, prefix, places.slice(start, end))).reverse()) {
       bytes += Buffer.byteLength(item.text)
       if (bytes > maxBytes) return items.reverse()
       items.push(item)
@@ -143,21 +147,16 @@ async function newest(
   return items.reverse()
 }
 
-/** The JSON of items, read from the rows that set them. */
+/** The JSON of items, by the changes that set them. */
 export async function render(
-  reader: EngineReader,
-  memory: MemoryRecord,
+  lookup: ChangeLookup,
+  prefix: string,
   places: readonly ItemPlace[],
 ): Promise<JsonText[]> {
-  const seqs = Array.from(new Set(places.map(({ seq }) => seq)))
-  const rows = new Map<number, { row: Row; record: CommitRecord }>()
-  for (const row of seqs.length === 0 ? [] : await reader.rows(memory.id, seqs)) {
-    rows.set(row.seq, { row, record: decodeRecord(row.body) })
-  }
-  return places.map(({ number, seq }) => {
-    const { row, record } = rows.get(seq) as { row: Row; record: CommitRecord }
-    const change = findChange(record, number)
-    if (change?.kind !== 'item') throw corruptIndex('a row does not set the item it is known for', row.id)
-    return renderItem(memory.prefix, number, change.fields)
+  const changes = await lookup.find(places.map(({ number, seq }) => ({ key: number, seq })))
+  return changes.map((change, index) => {
+    const { number } = places[index] as ItemPlace
+    if (change.kind !== 'item') throw corruptIndex('a live item has no content', new Uint8Array())
+    return renderItem(prefix, number, change.fields)
   })
 }

@@ -1,3 +1,5 @@
+import { breathe } from './breathe.ts'
+import type { NodePlace } from './change-lookup.ts'
 import { ID_BYTES, objectId } from './id.ts'
 import { counterId, itemId } from './names.ts'
 import {
@@ -11,6 +13,9 @@ import {
 } from './object.ts'
 import type { Change, CommitRecord } from './record.ts'
 import { type Entries, StateHash } from './state-hash.ts'
+
+/** Nodes whose fields are read at once. */
+const LEARNED = 256
 
 /** Digits of an item's number in its id. */
 const DIGITS = 10
@@ -102,7 +107,7 @@ export class State {
   }
 
   /** The state's id. `fields` reads the nodes whose object's id is not known yet, by the rows that set them. */
-  async id(fields: (missing: MissingNode[]) => Promise<NodeFields[]>): Promise<Buffer> {
+  async id(fields: (missing: readonly NodePlace[]) => Promise<NodeFields[]>): Promise<Buffer> {
     if (this.hasUnknown) await this.learnObjects(fields)
     // Nodes of other tools may stand anywhere between: too rare to be fast.
     if (this.nodeSlots.size > 0) return objectId(encodeState(this.objects()))
@@ -115,8 +120,10 @@ export class State {
     return id
   }
 
-  private async learnObjects(fields: (missing: MissingNode[]) => Promise<NodeFields[]>): Promise<void> {
-    const missing: (MissingNode & { id: string; slot: Slot })[] = []
+  private async learnObjects(
+    fields: (missing: readonly NodePlace[]) => Promise<NodeFields[]>,
+  ): Promise<void> {
+    const missing: (NodePlace & { id: string; slot: Slot })[] = []
     for (const [number, slot] of this.itemSlots) {
       if (slot.object === undefined)
         missing.push({ key: number, seq: slot.seq, id: itemId(this.prefix, number), slot })
@@ -124,9 +131,13 @@ export class State {
     for (const [id, slot] of this.nodeSlots) {
       if (slot.object === undefined) missing.push({ key: id, seq: slot.seq, id, slot })
     }
-    const found = missing.length === 0 ? [] : await fields(missing)
-    for (const [index, { id, slot }] of missing.entries())
-      slot.object = nodeObjectId(id, found[index] as NodeFields)
+    for (let start = 0; start < missing.length; start += LEARNED) {
+      await breathe()
+      const some = missing.slice(start, start + LEARNED)
+      const found = await fields(some)
+      for (const [index, { id, slot }] of some.entries())
+        slot.object = nodeObjectId(id, found[index] as NodeFields)
+    }
     this.hasUnknown = false
   }
 
@@ -223,22 +234,4 @@ export class State {
     }
     return low
   }
-}
-
-/** A node whose fields have to be read: its number or id, and the row that set it. */
-export interface MissingNode {
-  key: number | string
-  seq: number
-}
-
-/** The change of a commit that set this item or node. */
-export function findChange(
-  record: CommitRecord,
-  key: number | string,
-): Extract<Change, { kind: 'item' | 'node' | 'redacted' }> | undefined {
-  for (const change of record.changes) {
-    if ((change.kind === 'item' || change.kind === 'redacted') && change.number === key) return change
-    if (change.kind === 'node' && change.id === key) return change
-  }
-  return undefined
 }

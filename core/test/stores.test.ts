@@ -354,6 +354,47 @@ describe.each(engines)('stores, %s', (_name, open) => {
     })
   })
 
+  test('a batch is one row: a listing reads it once, however many items it shows', async () => {
+    const engine = await open()
+    let read = 0
+    const counting = new Proxy(engine, {
+      get(target, key) {
+        const member = Reflect.get(target, key)
+        if (typeof member !== 'function') return member
+        return (...args: unknown[]) => {
+          if (key === 'rows') read += (args[1] as number[]).length
+          return member.apply(target, args)
+        }
+      },
+    })
+    const many = new Stores(counting)
+    await many.add({ memory, items: Array.from({ length: 3000 }, (_, i) => text(String(i))) })
+    read = 0
+    expect((await many.listing({ memory })).items).toHaveLength(3000)
+    expect(read).toBeLessThanOrEqual(2)
+    await many.close()
+  })
+
+  test('long reads let others run meanwhile', async () => {
+    const many = new Stores(await open(), { itemsPerAdd: 100_000 })
+    await many.add({
+      memory,
+      items: Array.from({ length: 30_000 }, (_, i) => text(`${i} ${'x'.repeat(200)}`)),
+    })
+    let turns = 0
+    let reading = true
+    const turn = () => {
+      turns++
+      if (reading) setImmediate(turn)
+    }
+    setImmediate(turn)
+    const { items: listed } = await many.listing({ memory })
+    reading = false
+    expect(listed).toHaveLength(30_000)
+    expect(turns).toBeGreaterThan(2)
+    await many.close()
+  })
+
   test('a budget keeps the newest that fit, oldest first, and says what it left out', async () => {
     for (let i = 0; i < 10; i++) await addText(String(i))
     const size = Buffer.byteLength((await stores.listing({ memory })).items?.[0]?.text ?? '')
