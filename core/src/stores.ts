@@ -26,7 +26,7 @@ import type {
   WhyRequest,
   WriteRequest,
 } from './types.ts'
-import { WriteQueue } from './write-queue.ts'
+import { type WriteControl, WriteQueue } from './write-queue.ts'
 import {
   DEFAULT_BRANCH,
   prepareAdd,
@@ -45,11 +45,6 @@ export interface OpenOptions {
   itemBytes?: number
   /** Items in one add. Default 10,000. */
   itemsPerAdd?: number
-}
-
-export interface WriteControl {
-  /** Aborted before the commit is made: nothing is stored and the call fails as `cancelled`. */
-  signal?: AbortSignal | undefined
 }
 
 const MiB = 1024 * 1024

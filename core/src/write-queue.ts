@@ -1,6 +1,10 @@
 import type { Engine, EngineWriter } from './engine/engine.ts'
 import { MnemError } from './errors.ts'
-import type { WriteControl } from './stores.ts'
+
+export interface WriteControl {
+  /** Aborted before the commit is made: nothing is stored and the call fails as `cancelled`. */
+  signal?: AbortSignal | undefined
+}
 
 /** Writes that share one transaction, and so one fsync, at the most. */
 const GROUP = 1024
