@@ -12,7 +12,8 @@ export const SCHEMA_VERSION = 1
 /** "mnem" in ASCII: says in the file's header whose it is. */
 const APPLICATION_ID = 0x6d6e656d
 
-const SCHEMA = `
+/** The tables of a new store. */
+export const SCHEMA = `
 CREATE TABLE memory (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   name TEXT NOT NULL UNIQUE,

@@ -13,6 +13,7 @@ import {
   rowChecksum,
 } from './checksum.ts'
 import type { Engine, EngineReader, EngineWriter, Entry, MemoryRecord, Page, Row } from './engine.ts'
+import { checkStore } from './sqlite-check.ts'
 import { isBusy, translate } from './sqlite-errors.ts'
 import { openConnection, prepareFile, SCHEMA_VERSION } from './sqlite-file.ts'
 
@@ -258,6 +259,7 @@ export class SqliteEngine extends SqliteReader implements Engine {
     try {
       const reading = await patience.call(() => openConnection(file))
       reading.exec('PRAGMA query_only = ON')
+      await patience.call(() => checkStore(reading))
       return new SqliteEngine(reading, new SqliteWriter(writing, file, patience), file, patience)
     } catch (error) {
       writing.close()
