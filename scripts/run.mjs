@@ -43,9 +43,14 @@ export async function step(title, program, args, { env = process.env, mend, shel
     shell,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  say(status === 0 ? `${((Date.now() - started) / 1000).toFixed(0)} s` : 'failed')
+  say(status === 0 ? seconds(started) : 'failed')
   if (status !== 0) throw new SetupError(`${output.trim()}\n\n${title} failed. ${mend ?? ''}`.trim())
   return output
+}
+
+/** How long ago that was, for a person. */
+export function seconds(started) {
+  return `${((Date.now() - started) / 1000).toFixed(0)} s`
 }
 
 /** Run a program with its output going where ours goes; gives its exit status. */

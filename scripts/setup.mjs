@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { collect, look, NODE_24, ROOT, step, toolEnvironment, VENV, VENV_PYTHON } from './run.mjs'
+import { collect, look, NODE_24, ROOT, seconds, step, toolEnvironment, VENV, VENV_PYTHON } from './run.mjs'
 import { SetupError, say } from './say.mjs'
 
 /**
@@ -17,10 +17,28 @@ const ORACLE_LOG = join(VENV, 'oracle.log')
 const ORACLE = 'mnem-agents==0.0.7'
 const CONSTRAINTS = join('scripts', 'constraints.txt')
 
+/**
+ * What a person's own npm settings must not change here: without development dependencies there is no Node 24, without
+ * optional ones no linter, the Node that runs npm need not be the one that our packages ask for, and in a linked layout
+ * the install script of the npm package "node" calls itself without end.
+ */
+const NPM_SETTINGS = [
+  '--include=dev',
+  '--include=optional',
+  '--engine-strict=false',
+  '--install-strategy=hoisted',
+]
+
 const OLDEST_NODE = 20
 const PYTHONS = ['python3', 'python', 'python3.14', 'python3.13', 'python3.12', 'python3.11', 'python3.10']
 
-/** Set everything up. Throws `SetupError` with a sentence that says what to do. */
+/** What pip is told whatever a person's own settings say: packages go into the virtual environment. */
+const PIP = ['-m', 'pip', 'install', '--disable-pip-version-check', '--no-user']
+
+/**
+ * Set everything up; gives whether the outside implementation is there, and if not why.
+ * Throws `SetupError` with a sentence that says what to do.
+ */
 export async function setup() {
   if (Number(process.versions.node.split('.')[0]) < OLDEST_NODE) {
     throw new SetupError(
@@ -29,7 +47,7 @@ export async function setup() {
   }
   await setUpNode()
   await setUpPython()
-  await setUpOracle()
+  return { oracle: await setUpOracle() }
 }
 
 async function setUpNode() {
@@ -40,7 +58,7 @@ async function setUpNode() {
   await step(
     'Installing the node modules',
     npm.program,
-    [...npm.args, 'ci', '--no-audit', '--no-fund', '--loglevel=error'],
+    [...npm.args, 'ci', ...NPM_SETTINGS, '--no-audit', '--no-fund', '--loglevel=error'],
     {
       mend: 'Look at the message above; the npm registry has to be within reach.',
     },
@@ -61,7 +79,7 @@ async function bringNode(npm) {
   await step(
     'Fetching Node 24',
     npm.program,
-    [...npm.args, 'rebuild', 'node', '--ignore-scripts=false', '--loglevel=error'],
+    [...npm.args, 'rebuild', 'node', ...NPM_SETTINGS, '--ignore-scripts=false', '--loglevel=error'],
     {
       mend: 'Allow install scripts for the npm package "node" and run this again.',
     },
@@ -88,44 +106,71 @@ function npmCommand() {
 
 async function setUpPython() {
   const stamp = fingerprint([join('client-py', 'pyproject.toml'), CONSTRAINTS], ROOT)
-  if (isCurrent(VENV_STAMP, stamp) && look(VENV_PYTHON, ['-c', 'import mnem_autogen']).status === 0) return
+  if (isCurrent(VENV_STAMP, stamp) && isVenvSound()) return
   const python = findPython()
   rmSync(VENV, { recursive: true, force: true })
-  const mend =
-    'On Debian or Ubuntu: apt install python3-venv. Elsewhere install Python 3.10 or newer from https://python.org.'
-  await step(`Making .venv with Python ${python.version}`, python.program, ['-m', 'venv', VENV], { mend })
-  const install = [
-    '-m',
-    'pip',
-    'install',
-    '--disable-pip-version-check',
-    '--quiet',
-    '-c',
-    CONSTRAINTS,
-    '-e',
-    'client-py[node,test]',
-  ]
-  await step('Installing the Python packages', VENV_PYTHON, install, {
-    mend: 'Look at the message above; PyPI has to be within reach.',
-  })
+  await makeVenv(python)
+  await step(
+    'Installing the Python packages',
+    VENV_PYTHON,
+    [...PIP, '--quiet', '-c', CONSTRAINTS, '-e', 'client-py[node,test]'],
+    {
+      mend: 'Look at the message above; PyPI has to be within reach.',
+    },
+  )
   writeFileSync(VENV_STAMP, stamp)
+}
+
+/** Whether .venv runs and is of the Python that was asked for, if one was. */
+function isVenvSound() {
+  if (look(VENV_PYTHON, ['-c', 'import mnem_autogen']).status !== 0) return false
+  return !process.env.PYTHON || pythonVersion(VENV_PYTHON) === pythonVersion(process.env.PYTHON)
+}
+
+/** Debian keeps what `venv` needs in a package of its own; virtualenv or uv do as well where they are there. */
+async function makeVenv({ program, version }) {
+  const ways = [
+    [program, ['-m', 'venv', VENV]],
+    ['virtualenv', ['--quiet', '-p', program, VENV]],
+    ['uv', ['venv', '--quiet', '--seed', '--python', program, VENV]],
+  ]
+  const said = []
+  process.stdout.write(`Making .venv with Python ${version} … `)
+  for (const [maker, args] of ways) {
+    const { status, output } = await collect(maker, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'pipe'] })
+    if (status === 0) return say('done')
+    // A program that is not there has nothing to say.
+    if (status !== null) said.push(output.trim())
+    rmSync(VENV, { recursive: true, force: true })
+  }
+  say('failed')
+  throw new SetupError(
+    `${said.join('\n')}\n\n${program} can't make a virtual environment. On Debian or Ubuntu: apt install python3-venv. Elsewhere install Python 3.10 or newer from https://python.org.`,
+  )
 }
 
 /** A Python that is new enough: the one in the variable PYTHON, else the first on the path. */
 function findPython() {
   const seen = []
   for (const program of process.env.PYTHON ? [process.env.PYTHON] : PYTHONS) {
-    const { status, stdout } = look(program, ['-c', 'import sys; print("%d.%d.%d" % sys.version_info[:3])'])
-    if (status !== 0) continue
-    const version = stdout.trim()
+    const version = pythonVersion(program)
+    if (version === undefined) continue
     const [major, minor] = version.split('.').map(Number)
     if (major === 3 && minor >= 10) return { program, version }
     seen.push(`${program} is ${version}`)
   }
-  const found = seen.length === 0 ? 'none was found' : seen.join(', ')
+  const none = process.env.PYTHON
+    ? `${process.env.PYTHON} (from the variable PYTHON) does not run`
+    : 'none was found'
+  const found = seen.length === 0 ? none : seen.join(', ')
   throw new SetupError(
     `Python 3.10 or newer is needed, and ${found}. Install one from https://python.org, or name it in the variable PYTHON.`,
   )
+}
+
+function pythonVersion(program) {
+  const { status, stdout } = look(program, ['-c', 'import sys; print("%d.%d.%d" % sys.version_info[:3])'])
+  return status === 0 ? stdout.trim() : undefined
 }
 
 /**
@@ -133,31 +178,36 @@ function findPython() {
  * else still works, and the tests that compare with it say that they were skipped.
  */
 async function setUpOracle() {
-  if (look(VENV_PYTHON, ['-c', 'import mnem']).status === 0) return record(true)
+  if (look(VENV_PYTHON, ['-c', 'import mnem']).status === 0) return record({ available: true })
+  const isRequired = process.env.MNEM_REQUIRE_ORACLE === '1'
+  const hasCargo = look('cargo', ['--version']).status === 0
   const earlier = existsSync(ORACLE_RECORD) && JSON.parse(readFileSync(ORACLE_RECORD, 'utf8'))
-  if (earlier && process.env.MNEM_REQUIRE_ORACLE !== '1') return
+  // A try that failed is not made again at every run, but is when Rust has come since.
+  if (earlier?.available === false && (earlier.hasCargo || !hasCargo) && !isRequired) return earlier
+  const started = Date.now()
   process.stdout.write(`Trying ${ORACLE}, which the tests compare with (it may have to be compiled) … `)
-  const args = ['-m', 'pip', 'install', '--disable-pip-version-check', '--no-deps', ORACLE]
-  const { status, output } = await collect(VENV_PYTHON, args, {
+  const { status, output } = await collect(VENV_PYTHON, [...PIP, '--no-deps', ORACLE], {
     cwd: ROOT,
     env: toolEnvironment(),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   if (status === 0) {
-    say('there')
-    return record(true)
+    say(seconds(started))
+    return record({ available: true })
   }
-  mkdirSync(VENV, { recursive: true })
   writeFileSync(ORACLE_LOG, output)
-  const reason = `${ORACLE} could not be installed here (it needs Rust: https://rustup.rs); see .venv/oracle.log`
+  const cause = hasCargo ? '' : ' (it needs Rust: https://rustup.rs)'
+  const reason = `${ORACLE} could not be installed here${cause}; see .venv/oracle.log`
   say('not to be had; the tests that need it will be skipped')
-  record(false, reason)
-  if (process.env.MNEM_REQUIRE_ORACLE === '1')
+  const missing = record({ available: false, reason, hasCargo })
+  if (isRequired)
     throw new SetupError(`${output.trim()}\n\n${reason}, and MNEM_REQUIRE_ORACLE=1 asks for it.`)
+  return missing
 }
 
-function record(available, reason) {
-  writeFileSync(ORACLE_RECORD, `${JSON.stringify({ available, reason })}\n`)
+function record(result) {
+  writeFileSync(ORACLE_RECORD, `${JSON.stringify(result)}\n`)
+  return result
 }
 
 function isCurrent(file, stamp) {

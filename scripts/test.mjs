@@ -59,7 +59,7 @@ async function main(args) {
     process.stdout.write(HELP)
     return 0
   }
-  await setup()
+  const { oracle } = await setup()
   rmSync(OUT, { recursive: true, force: true })
   mkdirSync(OUT, { recursive: true })
   const env = toolEnvironment(slow ? { MNEM_TEST_SLOW: '1' } : {})
@@ -71,7 +71,7 @@ async function main(args) {
   )
   // One after the other: each starts many processes, and they would slow each other on a small machine.
   for (const name of Object.keys(RUNNERS).filter(wanted)) results.push(await runTests(name, env))
-  return report(results)
+  return report(results, oracle)
 }
 
 function readArguments(args) {
@@ -138,20 +138,38 @@ function countVitest() {
 }
 
 function countPytest() {
-  const report = readFileSync(PYTEST_REPORT, 'utf8')
-  const [, attributes = ''] = /<testsuite ([^>]*)>/.exec(report) ?? []
-  const number = (key) => Number(new RegExp(`\\b${key}="(\\d+)"`).exec(attributes)?.[1])
-  const skipped = [
-    ...report.matchAll(/<testcase [^>]*name="([^"]*)"[^>]*><skipped [^>]*message="([^"]*)"/g),
-  ].map(([, test, reason]) => `${test}: ${reason}`)
-  const failed = number('failures') + number('errors')
-  return { passed: number('tests') - failed - number('skipped'), failed, skipped }
+  // One element a test; a test that fails and whose clean-up fails too has two.
+  const tests = new Map()
+  for (const element of readFileSync(PYTEST_REPORT, 'utf8').split('<testcase ').slice(1)) {
+    const [, place, name] = /^classname="([^"]*)" name="([^"]*)"/.exec(element) ?? []
+    const [, outcome, reason] = /<(failure|error|skipped)\b(?:[^>]*?\bmessage="([^"]*)")?/.exec(element) ?? []
+    const key = `${place} ${name}`
+    if (outcome === 'failure' || outcome === 'error') tests.set(key, { outcome: 'failed' })
+    else if (!tests.has(key))
+      tests.set(key, { outcome: outcome ?? 'passed', reason: `${name}: ${reason ?? ''}` })
+  }
+  const of = (wanted) => Array.from(tests.values()).filter(({ outcome }) => outcome === wanted)
+  return {
+    passed: of('passed').length,
+    failed: of('failed').length,
+    skipped: of('skipped').map(({ reason }) => oneLine(reason)),
+  }
 }
 
-function report(results) {
+/** The text of an XML attribute, on one line. */
+function oneLine(attribute) {
+  const marks = { lt: '<', gt: '>', quot: '"', apos: "'", amp: '&' }
+  return attribute
+    .replace(/&#(x[\da-f]+|\d+);/gi, (_, code) => String.fromCodePoint(Number(code.replace(/^x/i, '0x'))))
+    .replace(/&(\w+);/g, (whole, mark) => marks[mark] ?? whole)
+    .replace(/\s+/g, ' ')
+}
+
+function report(results, oracle) {
   const sum = (key) => results.reduce((total, result) => total + result[key], 0)
   const skipped = results.flatMap(({ name, skipped }) => skipped.map((test) => `${name}: ${test}`))
   say('')
+  if (!oracle.available) say(`missing  the oracle: ${oracle.reason}`)
   for (const test of skipped) say(`skipped  ${test}`)
   for (const { name, failed } of results) if (failed > 0) say(`failed   ${name}: ${failed}`)
   const counts = `${sum('passed')} passed, ${sum('failed')} failed`

@@ -1,4 +1,4 @@
-import { closeSync, constants, createWriteStream, fstatSync, openSync } from 'node:fs'
+import { createWriteStream, fstatSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { type Readable, Writable } from 'node:stream'
 import { isPipe, type LogSink } from './log-sink.ts'
@@ -9,7 +9,7 @@ const STDOUT = 1
 export interface Stdio {
   input: Readable
   output: Writable
-  /** Whether nobody can read the output any more, as far as can be told without writing to it. */
+  /** Whether nobody can read the output any more, as far as that shows without writing: on sockets, not on pipes. */
   isOutputGone: () => boolean
 }
 
@@ -46,18 +46,7 @@ function openOutput(): Omit<Stdio, 'input'> {
     })
     output.resume()
   }
-  return { output, isOutputGone: isSocket ? () => ended : isPipeWithoutReader }
-}
-
-/** Opening the write end of a pipe anew fails when nobody holds its read end. Known on Linux only. */
-function isPipeWithoutReader(): boolean {
-  if (process.platform !== 'linux') return false
-  try {
-    closeSync(openSync(`/proc/self/fd/${STDOUT}`, constants.O_WRONLY | constants.O_NONBLOCK))
-    return false
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'ENXIO'
-  }
+  return { output, isOutputGone: () => ended }
 }
 
 function isSameFile(a: number, b: number): boolean {
