@@ -147,7 +147,9 @@ export class Stores {
   /** The memories that hold at least one commit, by name. */
   async memories(request: MemoriesRequest = {}): Promise<{ memories: MemoryInfo[]; next?: string }> {
     const limit = request.limit ?? DEFAULT_PAGE
-    const records = await this.engine.memories(request.prefix ?? '', request.after, limit)
+    // One more than asked for tells whether another page follows.
+    const found = await this.engine.memories(request.prefix ?? '', request.after, limit + 1)
+    const records = found.slice(0, limit)
     const memories: MemoryInfo[] = []
     for (const record of records) {
       const head = await headOf(this.engine, record)
@@ -155,7 +157,9 @@ export class Stores {
         memories.push({ name: record.name, branch: record.default_branch, commit: toHex(head.id) })
     }
     const last = records.at(-1)
-    return records.length < limit || last === undefined ? { memories } : { memories, next: last.name }
+    return found.length === records.length || last === undefined
+      ? { memories }
+      : { memories, next: last.name }
   }
 
   /** Figures of the whole store directory. */

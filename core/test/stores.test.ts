@@ -540,6 +540,7 @@ describe.each(engines)('stores, %s', (_name, open) => {
     const page = await stores.memories({ limit: 5 })
     const rest = await stores.memories({ after: page.next })
     expect([...page.memories, ...rest.memories]).toEqual(memories)
+    expect((await stores.memories({ limit: names.length })).next).toBeUndefined()
   })
 
   test('writes take effect in the order of the calls, each its own commit', async () => {

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { isSafeSqlite } from '@mnem/core'
 import { expect, test } from 'vitest'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -52,4 +53,18 @@ test('no file names a package registry’s host', () => {
 test('the lock file pins the vite that every registry has', () => {
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
   expect(lock.packages['node_modules/vite'].version).toBe('8.3.8')
+})
+
+test('the entry file and core agree on which SQLite is safe', () => {
+  // The entry file must not import anything of ours before it has looked at the Node it runs on, so it has its own copy.
+  const entry = readFileSync(join(root, 'server/bin/mnem-sidecar.mjs'), 'utf8')
+  const own = /function isSafeSqlite[\s\S]*?\n}\n/.exec(entry)?.[0]
+  const isSafeThere = new Function(`${own}; return isSafeSqlite`)() as (version: string) => boolean
+  for (const minor of [0, 43, 44, 45, 49, 50, 51, 52, 60]) {
+    for (const patch of [0, 2, 3, 5, 6, 7, 9]) {
+      for (const version of [`3.${minor}.${patch}`, `4.${minor}.${patch}`, `2.${minor}.${patch}`]) {
+        expect({ version, safe: isSafeThere(version) }).toEqual({ version, safe: isSafeSqlite(version) })
+      }
+    }
+  }
 })
