@@ -41,6 +41,11 @@ export async function replay(
 export class Heads {
   private readonly heads = new Map<string, Head>()
 
+  /** How many are kept now. */
+  get size(): number {
+    return this.heads.size
+  }
+
   /**
    * Hand the branch's snapshot to `use`, which must take what it needs before it first awaits: a commit changes the
    * state in place.

@@ -45,6 +45,16 @@ export interface OpenOptions {
   itemBytes?: number
   /** Items in one add. Default 10,000. */
   itemsPerAdd?: number
+  /** Told of each transaction that is on disk. */
+  onTransaction?: (transaction: TransactionInfo) => void
+}
+
+/** What one transaction was. */
+export interface TransactionInfo {
+  /** Writes that shared it, and so its fsync. */
+  writes: number
+  /** Milliseconds that its COMMIT took, the fsync with it; 0 where the engine has none. */
+  commitMs: number
 }
 
 const MiB = 1024 * 1024
@@ -52,11 +62,15 @@ const DEFAULT_PAGE = 1000
 
 /** Open the store directory, making it where it is missing. Throws `MnemError`: `store_io`, `corrupt_store`, `busy`. */
 export async function openStores(dir: string, options: OpenOptions = {}): Promise<Stores> {
-  const engine = await SqliteEngine.open(
-    dir,
-    options.busyTimeout === undefined ? {} : { busyTimeout: options.busyTimeout },
-  )
-  return new Stores(engine, options)
+  const { busyTimeout, onTransaction } = options
+  let commitMs = 0
+  const engine = await SqliteEngine.open(dir, {
+    ...(busyTimeout === undefined ? {} : { busyTimeout }),
+    onCommit: (ms) => {
+      commitMs = ms
+    },
+  })
+  return new Stores(engine, options, (writes) => onTransaction?.({ writes, commitMs }))
 }
 
 /**
@@ -73,9 +87,13 @@ export class Stores {
   /** Memories in which damage was seen: they are read as far as they can be, and not written to again. */
   private readonly damaged = new Map<string, MnemError>()
 
-  constructor(engine: Engine, options: OpenOptions = {}) {
+  /** `onStored` is told after each transaction how many writes it stored. */
+  constructor(engine: Engine, options: OpenOptions = {}, onStored: (writes: number) => void = () => {}) {
     this.engine = engine
-    this.queue = new WriteQueue(engine, (stored) => this.holds.release(stored))
+    this.queue = new WriteQueue(engine, (stored, writes) => {
+      this.holds.release(stored)
+      if (stored) onStored(writes)
+    })
     this.limits = { itemBytes: options.itemBytes ?? 8 * MiB, itemsPerAdd: options.itemsPerAdd ?? 10_000 }
     this.listingBytes = options.listingBytes ?? 24 * MiB
   }
@@ -173,6 +191,21 @@ export class Stores {
     const record = await this.engine.memory(memory)
     const commits = record === undefined ? 0 : (await this.engine.counts(record.id)).commits
     return { memory, branch, commit, commits, items: count, epoch }
+  }
+
+  /** How many memories' heads are kept at hand. */
+  openMemories(): number {
+    return this.heads.size
+  }
+
+  /** Bytes of the store's files; 0 where it has none. */
+  storeBytes(): number {
+    return this.engine.bytes()
+  }
+
+  /** See that the store can still be written to, without writing. Throws `store_io` saying what stands in the way. */
+  checkWritable(): void {
+    this.engine.checkWritable()
   }
 
   /** Refuse new writes, finish those that were taken, then let go of the files. */

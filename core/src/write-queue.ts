@@ -24,13 +24,13 @@ type Outcome = { value: unknown } | { error: MnemError }
  */
 export class WriteQueue {
   private readonly engine: Engine
-  private readonly finished: (stored: boolean) => void
+  private readonly finished: (stored: boolean, writes: number) => void
   private waiting: Job[] = []
   private draining: Promise<void> | undefined
   private closed = false
 
-  /** `finished` is told after each transaction whether it was stored. */
-  constructor(engine: Engine, finished: (stored: boolean) => void) {
+  /** `finished` is told after each transaction whether it was stored, and how many writes shared it. */
+  constructor(engine: Engine, finished: (stored: boolean, writes: number) => void) {
     this.engine = engine
     this.finished = finished
   }
@@ -89,10 +89,10 @@ export class WriteQueue {
         for (const job of jobs) done.push(await attempt(job, writer))
         return done
       })
-      this.finished(true)
+      this.finished(true, jobs.length)
       for (const [index, job] of jobs.entries()) settle(job, outcomes[index] as Outcome)
     } catch (error) {
-      this.finished(false)
+      this.finished(false, jobs.length)
       if (jobs.length > 1) {
         // One of them may be to blame: each gets a transaction of its own.
         for (const job of jobs) await this.transact(() => [job])

@@ -13,7 +13,7 @@ export interface Method<
   readonly method: Name
   /** One sentence: what it does. */
   readonly doc: string
-  /** Null: needs no token at all. */
+  /** Null: any token will do, also one without verbs. */
   readonly verb: Verb | null
   readonly params: Params
   /** Null for notifications, which are not answered. */

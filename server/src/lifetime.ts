@@ -1,6 +1,6 @@
-import type { EndReason } from './session.ts'
+import type { EndReason } from './session/session.ts'
 
-/** Milliseconds that answering and closing may take when the server ends. */
+/** Milliseconds that answering and closing may take when the server ends, where nobody says otherwise. */
 const DRAIN_MS = 10_000
 /** The same when nobody is left to read the answers. */
 const ALONE_MS = 3_000
@@ -11,16 +11,20 @@ const WATCH_MS = 1_000
 export type StopReason = EndReason | 'parent_gone' | 'SIGTERM' | 'SIGINT' | 'SIGHUP' | 'failure'
 
 /** Exit codes; `--help` explains them. */
-export const EXIT = { ok: 0, failure: 1, usage: 2, store: 3, framing: 5 } as const
+export const EXIT = { ok: 0, failure: 1, usage: 2, store: 3, framing: 5, listen: 6 } as const
 
 export interface LifetimeOptions {
   /** Take no more, answer what was taken, close the store. With `alone` nobody reads the answers. */
   finish: (alone: boolean) => Promise<void>
   /** Leave: the last thing that happens. */
   leave: (code: number, reason: StopReason, drained: boolean) => void
-  /** Process id of the parent to outlive by no more than a moment. */
-  parent: number
-  isOutputGone: () => boolean
+  /** Process id of the parent to outlive by no more than a moment; without one, nobody's end is ours. */
+  parent?: number
+  isOutputGone?: () => boolean
+  /** Milliseconds that answering and closing may take. */
+  drainMs?: number
+  /** What SIGHUP asks for; without it, to end. */
+  onHangup?: () => void
 }
 
 /** Sees to it that the server ends when it should, once, within a bound, and in order. */
@@ -34,8 +38,10 @@ export class Lifetime {
 
   /** Begin to watch for signals, for the parent's death, and for an output that nobody reads. */
   watch(): void {
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
-      process.on(signal, () => this.signal(signal))
+    const { onHangup, parent } = this.options
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => this.signal(signal))
+    process.on('SIGHUP', () => (onHangup === undefined ? this.signal('SIGHUP') : onHangup()))
+    if (parent === undefined) return
     // Input may never end although the parent is dead: a child that it forked holds the other end of our pipe.
     setInterval(() => this.look(), WATCH_MS).unref()
     this.look()
@@ -52,7 +58,7 @@ export class Lifetime {
       left = true
       this.options.leave(drained ? codeOf(reason) : EXIT.failure, reason, drained)
     }
-    setTimeout(() => leave(false), alone ? ALONE_MS : DRAIN_MS)
+    setTimeout(() => leave(false), alone ? ALONE_MS : (this.options.drainMs ?? DRAIN_MS))
     this.options.finish(alone).then(
       () => leave(true),
       () => leave(false),
@@ -61,7 +67,7 @@ export class Lifetime {
 
   private look(): void {
     if (process.ppid !== this.options.parent) this.end('parent_gone')
-    else if (this.options.isOutputGone()) this.end('output_gone')
+    else if (this.options.isOutputGone?.() === true) this.end('output_gone')
   }
 
   private signal(signal: 'SIGTERM' | 'SIGINT' | 'SIGHUP'): void {

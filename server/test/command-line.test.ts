@@ -3,7 +3,8 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileS
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import manifest from '../package.json' with { type: 'json' }
-import { readCommandLine, UsageError } from '../src/command-line.ts'
+import { readCommandLine } from '../src/command-line.ts'
+import { UsageError } from '../src/usage.ts'
 import { ENTRY, tempDir } from './daemon.ts'
 
 function run(
@@ -45,7 +46,7 @@ describe('the command line', () => {
 
   it.each<[string, string[], RegExp]>([
     ['no command', [], /stdio --store DIR/],
-    ['another command', ['serve', '--store', 'd'], /"serve"/],
+    ['another command', ['push', '--store', 'd'], /"push".*stdio, serve, health, token/],
     ['no store', ['stdio'], /--store DIR/],
     ['an empty store', ['stdio', '--store', ''], /--store DIR/],
     ['a store without its value', ['stdio', '--store'], /--store/],

@@ -59,6 +59,9 @@ export class FakeStores implements StoresApi {
     epoch: 0,
   })
   close = this.method<'close'>('close', undefined)
+  openMemories = () => 0
+  storeBytes = () => 0
+  checkWritable = () => {}
 
   private method<Name extends keyof StoresApi>(
     method: Name,

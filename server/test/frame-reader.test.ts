@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { FrameReader } from '../src/frame-reader.ts'
+import { FrameReader } from '../src/session/frame-reader.ts'
 import { frame, notification, request } from './frames.ts'
 
 function open(frameBytes = 1000) {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Order } from '../src/order.ts'
+import { Order } from '../src/session/order.ts'
 import { textItem } from './frames.ts'
 import { SessionPeer } from './session-peer.ts'
 

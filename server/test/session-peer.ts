@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { createLog } from '../src/log.ts'
-import { type EndReason, Session, type SessionOptions } from '../src/session.ts'
+import { type EndReason, Session, type SessionOptions } from '../src/session/session.ts'
 import { FakeStores } from './fake-stores.ts'
 import { type Answer, HELLO, Inbox, notification, request } from './frames.ts'
 
@@ -27,6 +27,7 @@ export class SessionPeer {
       output,
       log: createLog('debug', { write: (line) => this.logLines.push(line) }),
       version: '1.2.3',
+      readiness: () => ({ ready: true }),
       onEnd: ended.resolve,
       ...change,
     })

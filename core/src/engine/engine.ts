@@ -89,6 +89,10 @@ export interface Engine extends EngineReader {
   transact<T>(work: (writer: EngineWriter) => Promise<T>): Promise<T>
   /** Version of the layout on disk. */
   readonly schemaVersion: number
+  /** Bytes of the files; 0 where there are none. */
+  bytes(): number
+  /** See that the store can still be written to, without writing. Throws `store_io` saying what stands in the way. */
+  checkWritable(): void
   /** End running work and let go of the files. */
   close(): Promise<void>
 }

@@ -141,6 +141,12 @@ export class MemoryEngine extends MemoryReader implements Engine {
     })
   }
 
+  bytes(): number {
+    return 0
+  }
+
+  checkWritable(): void {}
+
   async close(): Promise<void> {
     await this.writing.run(async () => undefined)
   }

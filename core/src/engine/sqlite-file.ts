@@ -2,6 +2,7 @@ import { closeSync, existsSync, fstatSync, fsyncSync, mkdirSync, openSync, readS
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { MnemError } from '../errors.ts'
+import { checkStoreAccess, storeUnusable } from './store-access.ts'
 
 /** The one database file of a store directory. */
 export const FILE_NAME = 'mnem.db'
@@ -84,6 +85,7 @@ export function prepareFile(dir: string): string {
   const file = join(dir, FILE_NAME)
   try {
     mkdirSync(dir, { recursive: true, mode: 0o700 })
+    checkStoreAccess(dir)
     const isNew = !existsSync(file)
     const fd = openSync(file, 'a+', 0o600)
     try {
@@ -94,7 +96,7 @@ export function prepareFile(dir: string): string {
     }
     if (isNew) syncDirectory(dir)
   } catch (error) {
-    throw error instanceof MnemError ? error : unusable(dir, error)
+    throw error instanceof MnemError ? error : storeUnusable(dir, error)
   }
   return file
 }
@@ -189,24 +191,4 @@ function createTables(db: DatabaseSync): void {
     if (db.isTransaction) db.exec('ROLLBACK')
     throw error
   }
-}
-
-/** The error for a directory that can be neither used nor made. */
-function unusable(dir: string, error: unknown): MnemError {
-  const code = (error as NodeJS.ErrnoException).code ?? 'unknown'
-  const why: Record<string, string> = {
-    EEXIST: 'there is a file of that name',
-    ENOTDIR: 'a part of the path is a file',
-    EACCES: 'this user may not write there',
-    EPERM: 'this user may not write there',
-    EROFS: 'the file system is read-only',
-    ENOSPC: 'the disk is full',
-    EISDIR: `${FILE_NAME} in it is a directory`,
-  }
-  return new MnemError(
-    'store_io',
-    `The store directory ${dir} can be neither used nor made: ${why[code] ?? code}. Give a directory that this user may write to.`,
-    { reason: code },
-    { cause: error },
-  )
 }

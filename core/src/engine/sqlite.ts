@@ -1,4 +1,5 @@
 import { statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite'
 import { setTimeout as delay } from 'node:timers/promises'
 import { MnemError } from '../errors.ts'
@@ -16,10 +17,13 @@ import type { Engine, EngineReader, EngineWriter, Entry, MemoryRecord, Page, Row
 import { checkStore } from './sqlite-check.ts'
 import { isBusy, translate } from './sqlite-errors.ts'
 import { openConnection, prepareFile, SCHEMA_VERSION } from './sqlite-file.ts'
+import { checkStoreAccess } from './store-access.ts'
 
 export interface SqliteOptions {
   /** Milliseconds to wait for another process's lock before `busy`. Default 10,000. */
   busyTimeout?: number
+  /** Told of each transaction that reached the disk: milliseconds that its COMMIT, and so the fsync, took. */
+  onCommit?: (ms: number) => void
 }
 
 type Record_ = Record<string, SQLOutputValue>
@@ -129,8 +133,12 @@ class SqliteReader implements EngineReader {
         memory === undefined
           ? await count('SELECT count(*) AS n FROM row')
           : await count('SELECT count(*) AS n FROM row WHERE memory = ?', memory),
-      bytes: fileSize(this.file) + fileSize(`${this.file}-wal`),
+      bytes: this.bytes(),
     }
+  }
+
+  bytes(): number {
+    return fileSize(this.file) + fileSize(`${this.file}-wal`)
   }
 
   /** Let go of the connection. */
@@ -250,6 +258,8 @@ export class SqliteEngine extends SqliteReader implements Engine {
   readonly schemaVersion = SCHEMA_VERSION
   private readonly writer: SqliteWriter
   private readonly writing = new Mutex()
+  private readonly dir: string
+  private readonly onCommit: (ms: number) => void
 
   /** Open the store directory, making it where there is none. Throws `MnemError`: `store_io`, `corrupt_store`, `busy`. */
   static async open(dir: string, options: SqliteOptions = {}): Promise<SqliteEngine> {
@@ -260,16 +270,24 @@ export class SqliteEngine extends SqliteReader implements Engine {
       const reading = await patience.call(() => openConnection(file))
       reading.exec('PRAGMA query_only = ON')
       await patience.call(() => checkStore(reading))
-      return new SqliteEngine(reading, new SqliteWriter(writing, file, patience), file, patience)
+      return new SqliteEngine(reading, new SqliteWriter(writing, file, patience), file, patience, options)
     } catch (error) {
       writing.close()
       throw error
     }
   }
 
-  private constructor(reading: DatabaseSync, writer: SqliteWriter, file: string, patience: Patience) {
+  private constructor(
+    reading: DatabaseSync,
+    writer: SqliteWriter,
+    file: string,
+    patience: Patience,
+    { onCommit = () => {} }: SqliteOptions,
+  ) {
     super(reading, file, patience)
     this.writer = writer
+    this.dir = dirname(file)
+    this.onCommit = onCommit
   }
 
   transact<T>(work: (writer: EngineWriter) => Promise<T>): Promise<T> {
@@ -277,13 +295,19 @@ export class SqliteEngine extends SqliteReader implements Engine {
       await this.writer.begin()
       try {
         const result = await work(this.writer)
+        const started = performance.now()
         await this.writer.commit()
+        this.onCommit(performance.now() - started)
         return result
       } catch (error) {
         this.writer.rollback()
         throw translate(error)
       }
     })
+  }
+
+  checkWritable(): void {
+    checkStoreAccess(this.dir)
   }
 
   async close(): Promise<void> {

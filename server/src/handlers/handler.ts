@@ -1,12 +1,18 @@
 import type { Stores } from '@mnem/core'
 import type { Method } from '@mnem/protocol'
 import type { z } from 'zod'
+import type { Access } from '../access/access.ts'
+import type { Readiness } from '../ops/health.ts'
 
 /** What handlers need of the store; the tests stand in for it. */
 export type StoresApi = Pick<Stores, keyof Stores>
 
 export interface HandlerContext {
   stores: StoresApi
+  /** What this connection may do; that it may ask this at all has been checked. */
+  access: Access
+  /** Whether the store can be written to. */
+  readiness: () => Readiness
   /** Aborted when the peer cancels. */
   signal: AbortSignal
 }

@@ -1,4 +1,7 @@
 import { ping } from '@mnem/protocol'
 import { defineHandler } from './handler.ts'
 
-export const handlePing = defineHandler(ping, 'now', async () => ({ time: Date.now() }))
+export const handlePing = defineHandler(ping, 'now', async ({ readiness }) => ({
+  time: Date.now(),
+  ...readiness(),
+}))

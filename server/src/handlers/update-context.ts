@@ -1,7 +1,7 @@
 import type { Listing } from '@mnem/core'
 import { updateContext } from '@mnem/protocol'
-import { failure } from '../failure.ts'
 import { renderContext } from '../render.ts'
+import { failure } from '../session/failure.ts'
 import { defineHandler } from './handler.ts'
 
 export const handleUpdateContext = defineHandler(

@@ -16,6 +16,8 @@ type Outgoing = Message & { id?: string | number | null }
 
 /** Join what is queued up to this many characters; more goes out at once. */
 const JOIN = 1024 * 1024
+/** Bytes handed to the output at once, so that it shows when a peer takes some of a long answer and not all. */
+const PIECE = 256 * 1024
 
 /**
  * Writes frames. What is written in one turn of the event loop goes out in one piece; stored JSON is copied in as it
@@ -32,8 +34,13 @@ export class FrameWriter implements MessageWriter {
   private scheduled = false
   private gone = false
   private flushWaiters: Array<() => void> = []
+  /** What waits for the output to take the piece before it. */
+  private pieces: Buffer[] = []
+  private isWriting = false
   /** Bytes that the peer has not taken yet. */
   queuedBytes = 0
+  /** Grows with each piece that the output took. */
+  progress = 0
 
   constructor(output: Writable, frameBytes: number, events: WriterEvents) {
     this.output = output
@@ -73,6 +80,7 @@ export class FrameWriter implements MessageWriter {
     if (this.gone) return
     this.gone = true
     this.frames = []
+    this.pieces = []
     this.queuedBytes = 0
     this.settle()
     this.events.gone()
@@ -118,11 +126,32 @@ export class FrameWriter implements MessageWriter {
     const bytes = this.joined
     this.frames = []
     this.joined = 0
-    this.output.write(data, 'utf8', (error) => {
+    if (bytes <= PIECE && !this.isWriting) {
+      this.hand(data, bytes)
+      return
+    }
+    const whole = Buffer.from(data)
+    for (let at = 0; at < bytes; at += PIECE) this.pieces.push(whole.subarray(at, at + PIECE))
+    this.writeNext()
+  }
+
+  /** Hand on the next piece once the one before is taken. */
+  private writeNext(): void {
+    if (this.isWriting) return
+    const piece = this.pieces.shift()
+    if (piece !== undefined) this.hand(piece, piece.length)
+  }
+
+  private hand(data: string | Buffer, bytes: number): void {
+    this.isWriting = true
+    this.output.write(data, (error) => {
+      this.isWriting = false
       if (error || this.gone) return
+      this.progress++
       this.queuedBytes -= bytes
       this.events.queued(this.queuedBytes)
       if (this.queuedBytes === 0) this.settle()
+      this.writeNext()
     })
   }
 

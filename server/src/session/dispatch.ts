@@ -1,20 +1,21 @@
 import { MnemError } from '@mnem/core'
 import { METHODS, problemOf } from '@mnem/protocol'
 import type { z } from 'zod'
+import { type Access, refusal } from '../access/access.ts'
+import type { Handler, HandlerContext } from '../handlers/handler.ts'
+import { HANDLERS } from '../handlers/index.ts'
 import { cancelled, failure } from './failure.ts'
-import type { Handler, StoresApi } from './handlers/handler.ts'
-import { HANDLERS } from './handlers/index.ts'
 import { Order } from './order.ts'
 import type { ReadGate } from './read-gate.ts'
 
-/** Finds the handler of a method, checks what it is given, and runs it in its turn. */
+/** Finds the handler of a method, checks what it is given and whether it is allowed, and runs it in its turn. */
 export class Dispatcher {
-  private readonly stores: StoresApi
+  private readonly context: Pick<HandlerContext, 'stores' | 'readiness'>
   private readonly gate: ReadGate
   private readonly order = new Order()
 
-  constructor(stores: StoresApi, gate: ReadGate) {
-    this.stores = stores
+  constructor(context: Pick<HandlerContext, 'stores' | 'readiness'>, gate: ReadGate) {
+    this.context = context
     this.gate = gate
   }
 
@@ -22,13 +23,17 @@ export class Dispatcher {
    * Answer a request. Everything up to the call of the store happens before this returns, so that writes reach the
    * store in the order in which they came. Throws or rejects with a `ResponseError` or a `MnemError`.
    */
-  dispatch(method: string, params: unknown, signal: AbortSignal): Promise<unknown> {
+  dispatch(method: string, params: unknown, signal: AbortSignal, access: Access): Promise<unknown> {
     const handler = HANDLERS.get(method)
     if (handler === undefined) throw notServed(method)
     const checked = check(handler.method.params, params)
+    const memory = memoryOf(checked)
+    const refused = refusal(access, handler.method.verb, memory)
+    if (refused !== undefined) throw failure('unauthorized', refused)
     if (signal.aborted) throw cancelled()
-    const run = () => handler.run({ stores: this.stores, signal }, checked as never)
-    return this.inTurn(handler, memoryOf(checked), run, signal)
+    const asked = handler.turn === 'write' ? pinned(checked, access) : checked
+    const run = () => handler.run({ ...this.context, signal, access }, asked as never)
+    return this.inTurn(handler, memory, run, signal)
   }
 
   private inTurn(
@@ -55,6 +60,11 @@ export function check<Schema extends z.ZodType>(schema: Schema, params: unknown)
 
 function memoryOf(params: unknown): string | undefined {
   return (params as { memory?: string } | undefined)?.memory
+}
+
+/** A write with the author that the token stands for, whatever the client said: `why` must be able to trust it. */
+function pinned(params: unknown, { author }: Access): unknown {
+  return author === undefined ? params : { ...(params as object), author }
 }
 
 function notServed(method: string) {

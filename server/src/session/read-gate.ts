@@ -1,3 +1,5 @@
+import type { Semaphore } from './semaphore.ts'
+
 /** Reads that may be under way at once. The store answers them one after another anyway. */
 const TOGETHER = 4
 
@@ -7,11 +9,14 @@ const TOGETHER = 4
  */
 export class ReadGate {
   private readonly hasRoom: () => boolean
+  private readonly turns: Semaphore
   private active = 0
   private readonly waiting: Array<() => void> = []
 
-  constructor(hasRoom: () => boolean) {
+  /** `turns` are those of all connections. */
+  constructor(hasRoom: () => boolean, turns: Semaphore) {
     this.hasRoom = hasRoom
+    this.turns = turns
   }
 
   async run<T>(read: () => Promise<T>): Promise<T> {
@@ -19,7 +24,7 @@ export class ReadGate {
       await new Promise<void>((resolve) => this.waiting.push(resolve))
     } else this.active++
     try {
-      return await read()
+      return await this.turns.run(read)
     } finally {
       this.active--
       // Not before this answer has been queued, so that its size counts.

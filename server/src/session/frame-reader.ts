@@ -31,7 +31,10 @@ const FIRST_BUFFER = 64 * 1024
  */
 export class FrameReader implements MessageReader {
   private readonly input: Readable
-  private readonly frameBytes: number
+  /** Longest body that is taken, in bytes. */
+  frameBytes: number
+  /** Grows with each piece of input that is read. */
+  progress = 0
   private readonly events: ReaderEvents
   private readonly errors = new Emitter<Error>()
   private readonly closes = new Emitter<void>()
@@ -68,6 +71,16 @@ export class FrameReader implements MessageReader {
     return { dispose: () => this.dispose() }
   }
 
+  /** Bytes kept of a frame that has not wholly arrived. */
+  get partialBytes(): number {
+    return this.head.length + (this.body?.received ?? 0)
+  }
+
+  /** Whether a frame has begun that has not wholly arrived. */
+  get isInFrame(): boolean {
+    return this.head.length > 0 || this.body !== undefined
+  }
+
   /** Read no more until `resume`. */
   pause(): void {
     this.input.pause()
@@ -87,6 +100,7 @@ export class FrameReader implements MessageReader {
 
   private read(chunk: Buffer): void {
     let at = 0
+    this.progress++
     try {
       while (at < chunk.length && !this.stopped) {
         at = this.body === undefined ? this.readHead(chunk, at) : this.readBody(this.body, chunk, at)
@@ -160,7 +174,7 @@ export class FrameReader implements MessageReader {
 
   private end(): void {
     if (this.stopped) return
-    if (this.head.length > 0 || this.body !== undefined) {
+    if (this.isInFrame) {
       this.refuse(null, wireError('parse_error', 'The input ended in the middle of a frame.'))
     }
     this.stop('eof')
@@ -187,6 +201,10 @@ class PartialBody {
 
   constructor(length: number) {
     this.length = length
+  }
+
+  get received(): number {
+    return this.filled
   }
 
   get missing(): number {

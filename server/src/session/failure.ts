@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { MnemError } from '@mnem/core'
 import { type ErrorKind, wireError } from '@mnem/protocol'
-import type { Log } from './log.ts'
+import type { Log } from '../log.ts'
 import { ResponseError } from './rpc.ts'
 
 /** Fail a request with one of the protocol's kinds. */

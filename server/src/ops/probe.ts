@@ -1,0 +1,2 @@
+/** What `mnem-sidecar health` calls itself. */
+export const PROBE_NAME = 'mnem-sidecar health'
