@@ -1,9 +1,10 @@
 import { PassThrough } from 'node:stream'
+import { wireError } from '@mnem/protocol'
 import { describe, expect, it } from 'vitest'
 import { FrameReader } from '../src/session/frame-reader.ts'
 import { frame, notification, request } from './frames.ts'
 
-function open(frameBytes = 1000) {
+function open(frameBytes = 1000, onMessage?: () => void) {
   const input = new PassThrough()
   const seen: unknown[] = []
   const reader = new FrameReader(input, frameBytes, {
@@ -12,9 +13,10 @@ function open(frameBytes = 1000) {
       return true
     },
     refuse: (id, { data }) => seen.push([id, data.kind]),
+    failed: () => wireError('internal', 'A bug.'),
     ended: (reason) => seen.push(reason),
   })
-  reader.listen((message) => seen.push(message))
+  reader.listen(onMessage ?? ((message) => seen.push(message)))
   return { input, seen }
 }
 
@@ -115,4 +117,21 @@ describe('a reader of frames', () => {
     for (const byte of Buffer.from(text)) input.emit('data', Buffer.from([byte]))
     expect(seen).toEqual([[null, 'parse_error'], 'framing'])
   })
+})
+
+it('a bug in what reads ends this connection, and not the process', () => {
+  const { input, seen } = open(1000, () => {
+    throw new TypeError('a bug')
+  })
+  input.emit('data', request(1, 'ping'))
+  expect(seen).toEqual([1, [null, 'internal'], 'framing'])
+})
+
+it.each([
+  ['items', '[', 100_000],
+  ['one object in another', '{"a":', 100_000],
+])('too deep %s that never end are a body that is no JSON', (_what, piece, times) => {
+  const { input, seen } = open(10_000_000)
+  input.emit('data', frame(`{"jsonrpc":"2.0","id":1,"method":"add","params":${piece.repeat(times)}`))
+  expect(seen).toEqual([[null, 'parse_error'], 'framing'])
 })

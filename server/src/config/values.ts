@@ -26,6 +26,11 @@ function text(raw: Raw): string {
   return raw
 }
 
+/** The text of one value; of a list, none, though a list of one prints like it. */
+function scalar(raw: Raw): string {
+  return typeof raw === 'string' || typeof raw === 'number' ? String(raw) : ''
+}
+
 export const path: Kind<string> = { placeholder: 'PATH', read: text, show: (value) => value }
 
 export const addresses: Kind<readonly string[]> = {
@@ -83,7 +88,7 @@ const LONGEST_MS = 2 ** 31 - 1
 export const duration: Kind<number> = {
   placeholder: 'TIME',
   read(raw) {
-    const [, digits, unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(String(raw)) ?? []
+    const [, digits, unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)?$/.exec(scalar(raw)) ?? []
     const ms = Math.round(Number(digits) * (UNIT_MS[unit] as number))
     if (digits === undefined || ms > LONGEST_MS)
       throw new ValueError('is no time; give one such as 500ms, 10s, 5m or 1h (at most 24d)')
@@ -101,7 +106,7 @@ const UNIT_BYTES: Record<string, number> = { B: 1, KiB: 1024, MiB: 1024 ** 2, Gi
 export const bytes: Kind<number> = {
   placeholder: 'SIZE',
   read(raw) {
-    const [, digits, unit = 'B'] = /^(\d+)(B|KiB|MiB|GiB)?$/.exec(String(raw)) ?? []
+    const [, digits, unit = 'B'] = /^(\d+)(B|KiB|MiB|GiB)?$/.exec(scalar(raw)) ?? []
     const value = Number(digits) * (UNIT_BYTES[unit] as number)
     if (digits === undefined || !Number.isSafeInteger(value))
       throw new ValueError('is no size; give one such as 64KiB, 32MiB or 1GiB')
@@ -116,7 +121,7 @@ export const bytes: Kind<number> = {
 export const count: Kind<number> = {
   placeholder: 'N',
   read(raw) {
-    if (!/^\d{1,9}$/.test(String(raw)) || Number(raw) === 0)
+    if (!/^\d{1,9}$/.test(scalar(raw)) || Number(raw) === 0)
       throw new ValueError('is no count; give a whole number from 1')
     return Number(raw)
   },

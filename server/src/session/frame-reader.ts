@@ -17,6 +17,8 @@ export interface ReaderEvents {
   take(id: RequestId, bytes: number): boolean
   /** A message must be answered with this error. */
   refuse(id: RequestId | null, error: WireError): void
+  /** A bug of our own in reading; gives what the peer is told of it. It must not be everybody's end. */
+  failed(error: unknown): WireError
   /** Nothing more will be read: the peer ended its side, or broke the framing. */
   ended(reason: 'eof' | 'framing' | 'input_error'): void
 }
@@ -106,11 +108,11 @@ export class FrameReader implements MessageReader {
         at = this.body === undefined ? this.readHead(chunk, at) : this.readBody(this.body, chunk, at)
       }
     } catch (error) {
-      if (!(error instanceof FramingError)) throw error
-      this.refuse(
-        null,
-        wireError('parse_error', `The frame can't be read: ${error.message}. The connection closes.`),
-      )
+      const answer =
+        error instanceof FramingError
+          ? wireError('parse_error', `The frame can't be read: ${error.message}. The connection closes.`)
+          : this.events.failed(error)
+      this.refuse(null, answer)
       this.stop('framing')
     }
   }

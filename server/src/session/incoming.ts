@@ -36,7 +36,7 @@ export function readBody(body: Buffer): Incoming {
     value = parseJson(text, { verbatim: isVerbatim })
   } catch (error) {
     if (error instanceof MnemError) return refusedValue(text, error)
-    return unreadable('The body is not JSON, or Content-Length does not count its bytes.')
+    return notJson()
   }
   return readMessage(value)
 }
@@ -62,6 +62,8 @@ function readMessage(value: unknown): Incoming {
 /** JSON whose values can't be kept: say where, to the request that it came in. */
 function refusedValue(text: string, error: MnemError): Incoming {
   const id = requestIdIn(text)
+  // The value was refused before the end of the text was seen.
+  if (id === undefined) return notJson()
   const { path = '', reason = 'can not be kept' } = error.data
   if (id === null || !path.startsWith('params')) {
     const where = path === '' ? 'the message' : path.split(/[.[]/, 1)[0]
@@ -77,10 +79,17 @@ function refusedValue(text: string, error: MnemError): Incoming {
   }
 }
 
-/** The id of a request whose values are refused; what it says twice or wrongly is no id to answer to. */
-function requestIdIn(text: string): RequestId | null {
-  const { id } = JSON.parse(text) as { id?: unknown }
-  return isRequestId(id) ? id : null
+/**
+ * The id of a request whose values are refused; what it says twice or wrongly is no id to answer to. Undefined where the
+ * text is no JSON at all.
+ */
+function requestIdIn(text: string): RequestId | null | undefined {
+  try {
+    const { id } = (JSON.parse(text) ?? {}) as { id?: unknown }
+    return isRequestId(id) ? id : null
+  } catch {
+    return undefined
+  }
 }
 
 export function isRequestId(id: unknown): id is RequestId {
@@ -89,6 +98,10 @@ export function isRequestId(id: unknown): id is RequestId {
 
 function invalid(id: RequestId | null, message: string): Incoming {
   return { kind: 'refused', id, error: wireError('invalid_request', message), fatal: false }
+}
+
+function notJson(): Incoming {
+  return unreadable('The body is not JSON, or Content-Length does not count its bytes.')
 }
 
 function unreadable(message: string): Incoming {

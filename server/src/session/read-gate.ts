@@ -1,6 +1,6 @@
 import type { Semaphore } from './semaphore.ts'
 
-/** Reads that may be under way at once. The store answers them one after another anyway. */
+/** Reads of one connection that may be under way at once. The store answers them one after another anyway. */
 const TOGETHER = 4
 
 /**
@@ -20,15 +20,17 @@ export class ReadGate {
   }
 
   async run<T>(read: () => Promise<T>): Promise<T> {
-    if (this.active >= TOGETHER || this.waiting.length > 0 || !this.hasRoom()) {
-      await new Promise<void>((resolve) => this.waiting.push(resolve))
-    } else this.active++
-    try {
-      return await this.turns.run(read)
-    } finally {
-      this.active--
-      // Not before this answer has been queued, so that its size counts.
-      process.nextTick(() => this.update())
+    for (;;) {
+      await this.enter()
+      try {
+        // While it waited for its turn, the answers before it may have filled the room.
+        const done = await this.turns.run(async () => (this.hasRoom() ? { answer: await read() } : undefined))
+        if (done !== undefined) return done.answer
+      } finally {
+        this.active--
+        // Not before this answer has been queued, so that its size counts.
+        process.nextTick(() => this.update())
+      }
     }
   }
 
@@ -40,5 +42,11 @@ export class ReadGate {
       this.active++
       next()
     }
+  }
+
+  private async enter(): Promise<void> {
+    if (this.active >= TOGETHER || this.waiting.length > 0 || !this.hasRoom())
+      await new Promise<void>((resolve) => this.waiting.push(resolve))
+    else this.active++
   }
 }

@@ -126,6 +126,7 @@ export class Session {
     this.reader = new FrameReader(options.input, firstFrame, {
       take: (id, bytes) => this.take(id, bytes),
       refuse: (id, error) => this.refuse(id, error),
+      failed: (error) => toFailure(error, 'unknown', options.log).toJson() as WireError,
       ended: (reason) => this.end(reason),
     })
     this.writer = new FrameWriter(options.output, this.limits.frame_bytes, {
