@@ -36,6 +36,13 @@ Content-Length: <bytes of the body>\\r\\n
 3. \`shutdown\` is answered once everything taken before is durable and answered; requests after it are \`shutting_down\`.
    Then the notification \`exit\`. The end of the input does the same as both.
 
+Over a socket each connection is a session of its own, and \`shutdown\` and \`exit\` end it alone. A server that asks for a token
+answers \`initialize\` without a good one as \`unauthorized\` and closes the connection. A method says which verb the token must
+hold; what the token does not cover is \`unauthorized\`, whether it exists or not, and \`memories\` leaves it out. Where too
+many connections are open, a new one is told \`busy\` with \`"id": null\` and closed. A server may close a connection that
+is idle, that takes none of its answers, or whose token was withdrawn; requests that it has not answered may be sent again on
+another one, writes with their \`idempotency_key\`.
+
 \`$/cancelRequest\` cancels: a write is either cancelled before its commit (\`cancelled\`) or done and answered. A peer that does
 not read its answers is read no further until it does.`,
 

@@ -22,7 +22,12 @@ export const ERRORS = {
   not_found: entry(-32010, 'No such item, memory or branch.', []),
   invalid_ref: entry(-32011, 'Commit-ish unknown or ambiguous.', ['candidates']),
   conflict: entry(-32012, 'Idempotency key reused for something else, or a merge in the way.', []),
-  busy: entry(-32013, 'Another process held the store past the bound.', [], true),
+  busy: entry(
+    -32013,
+    'Another process held the store past the bound, or too many connections are open.',
+    [],
+    true,
+  ),
   store_io: entry(-32014, 'Disk full, permissions, read-only.', ['reason']),
   corrupt_store: entry(-32015, 'Stored bytes are not what they must be; it is not written to again.', [
     'object',

@@ -491,3 +491,33 @@ it('connections are cut off no neighbour when a client is killed in the middle',
     expect((await peer.result('ping')).ready).toBe(true)
   }
 })
+
+describe('a service manager', () => {
+  it('is told when the server is ready and when it stops, where it asks', async () => {
+    const dir = tempDir()
+    const told = join(dir, 'told')
+    const program = join(dir, 'systemd-notify')
+    writeFileSync(program, `#!/bin/sh\necho "$NOTIFY_SOCKET $*" >> ${told}\n`, { mode: 0o755 })
+    const env = { NOTIFY_SOCKET: '@manager', PATH: `${dir}:${process.env.PATH}` }
+    const server = await Server.start({ args: ['--listen', `unix:${socketPath()}`], env })
+    await expect.poll(() => existsSync(told) && readFileSync(told, 'utf8')).toBe('@manager --ready\n')
+    server.signal('SIGTERM')
+    expect((await server.exit).code).toBe(0)
+    await expect.poll(() => readFileSync(told, 'utf8')).toBe('@manager --ready\n@manager --stopping\n')
+  })
+
+  it('that can’t be told is a warning, and the server serves', async () => {
+    const path = socketPath()
+    const env = { NOTIFY_SOCKET: '@nobody', PATH: tempDir() }
+    const server = await Server.start({ args: ['--listen', `unix:${path}`], env })
+    await server.line('the service manager could not be told', ({ why }) => why === 'ENOENT')
+    await new SocketPeer(path).hello()
+  })
+})
+
+it('a server that can listen at one address and not at another leaves nothing behind', async () => {
+  const path = socketPath()
+  const args = ['--listen', `unix:${path}`, '--listen', 'unix:/nowhere/m.sock']
+  expect((await new Server({ args }).exit).code).toBe(6)
+  expect(existsSync(path)).toBe(false)
+})

@@ -79,6 +79,28 @@ class Serving {
       listingBytes: Math.floor(limits.frame_bytes * 0.75),
       onTransaction: (transaction) => metrics.transaction(transaction),
     })
+    try {
+      await this.open(stores, limits, addresses, tokens, tls)
+    } catch (error) {
+      // Nothing of a server that could not start stays behind: no socket file, no open store.
+      for (const listener of this.listeners) listener.close()
+      this.http?.close()
+      await stores.close()
+      throw error
+    }
+    const listen = this.listeners.map(({ address }) => showAddress(address))
+    log.info({ listen, http_port: this.http?.port, tokens: tokens?.size }, 'ready')
+    notifyManager('ready', log)
+  }
+
+  private async open(
+    stores: Stores,
+    limits: Limits,
+    addresses: readonly Address[],
+    tokens: Tokens | undefined,
+    tls: TlsFiles | undefined,
+  ): Promise<void> {
+    const { config, log, metrics } = this
     const health = new Health(stores)
     const readiness = () => health.readiness()
     metrics.watchStore(stores, () => readiness().ready)
@@ -95,14 +117,11 @@ class Serving {
     const lifetime = this.lifetime(stores, connections, health)
     watchForBugs(log, () => lifetime.end('failure'))
     lifetime.watch()
-    log.info({ version: VERSION, node: process.versions.node, store }, 'started')
+    log.info({ version: VERSION, node: process.versions.node, store: config.store }, 'started')
     await this.listen(addresses, tls, connections)
     if (config.http !== undefined)
       this.http = await OperationsServer.open(config.http, { readiness, metrics })
     this.watch(connections)
-    const listen = this.listeners.map(({ address }) => showAddress(address))
-    log.info({ listen, http_port: this.http?.port, tokens: tokens?.size }, 'ready')
-    notifyManager('ready', log)
   }
 
   /** Refuse what would be unsafe or can't work, and warn of what may not be meant. */
@@ -141,7 +160,7 @@ class Serving {
         socketMode: this.config.socket_mode,
         tls,
         handshakeMs: this.config.initialize_timeout,
-        admit: (socket) => connections.admit(socket),
+        admit: (socket, plain) => connections.admit(socket, plain),
         accept: (socket) => connections.accept(socket, address.transport),
         handshakeFailed: (code) => connections.handshakeFailed(code),
       })

@@ -33,7 +33,7 @@ export async function runStdio({ store, logLevel, parent }: StdioOptions): Promi
     log,
     version: VERSION,
     readiness: () => health.readiness(),
-    onEnd: (reason) => lifetime.end(reason === 'unauthorized' || reason === 'told' ? 'eof' : reason),
+    onEnd: (reason) => lifetime.end(reason),
   })
   const lifetime = new Lifetime({
     parent,

@@ -54,15 +54,15 @@ export class Connections {
     this.timer.unref()
   }
 
-  /** Whether there is room for another one; where not, it is told so and closed. */
-  admit(socket: Socket): boolean {
+  /** Whether there is room for another one; where not, it is told so (on a plain connection) and closed. */
+  admit(socket: Socket, plain: boolean): boolean {
     const { max_connections } = this.options.config
     if (this.stopping) {
       socket.destroy()
       return false
     }
     if (this.admitted >= max_connections) {
-      this.turnAway(socket, max_connections)
+      this.turnAway(socket, plain, max_connections)
       return false
     }
     this.admitted++
@@ -144,10 +144,10 @@ export class Connections {
     return access
   }
 
-  private turnAway(socket: Socket, limit: number): void {
+  private turnAway(socket: Socket, plain: boolean, limit: number): void {
     this.options.metrics.connectionRefused('too_many')
     socket.on('error', () => {})
-    if (this.turnedAway >= TURNED_AWAY) {
+    if (!plain || this.turnedAway >= TURNED_AWAY) {
       socket.destroy()
       return
     }
