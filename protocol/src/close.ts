@@ -6,7 +6,7 @@ import { memoryName, nothing } from './shapes.ts'
 export const close = defineMethod({
   method: 'close',
   doc: 'This connection holds the memory no more; it may be used again at any time.',
-  verb: 'read',
+  verb: null,
   params: z.strictObject({ memory: memoryName }),
   result: nothing,
   errors: [],

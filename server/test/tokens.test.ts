@@ -185,7 +185,6 @@ describe('a token', () => {
       ['show', { at: 'abcd' }],
       ['why', { id: 'secret:0000000000' }],
       ['stats', {}],
-      ['close', {}],
       ['forget', { ids: ['secret:0000000000'] }],
       ['query', { branch: 'nothing' }],
     ]
