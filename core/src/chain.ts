@@ -62,6 +62,18 @@ export async function* forwards(
   }
 }
 
+/** The last place that two chains share; undefined where they share none. */
+export function forkOf(
+  a: readonly Stretch[],
+  b: readonly Stretch[],
+): Pick<Row, 'line' | 'depth'> | undefined {
+  for (const { line, to } of a) {
+    const other = b.find((stretch) => stretch.line === line)
+    if (other !== undefined) return { line, depth: Math.min(to, other.to) }
+  }
+  return undefined
+}
+
 function gap(line: number, depth: number): MnemError {
   const object = `line ${line}, depth ${depth}`
   return new MnemError(

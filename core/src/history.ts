@@ -1,14 +1,24 @@
+import { breathe } from './breathe.ts'
 import { backwards, runsThrough, stretches } from './chain.ts'
-import { ChangeLookup } from './change-lookup.ts'
+import { ChangeLookup, type SettingChange } from './change-lookup.ts'
 import type { EngineReader, MemoryRecord, Row } from './engine/engine.ts'
 import { invalidParams } from './errors.ts'
 import { toHex } from './id.ts'
-import { after, itemKey, MAX_DEPTH_ON_LINE, readItemValue } from './keys.ts'
-import { render } from './listing.ts'
+import { renderNode } from './item.ts'
+import { events, type ItemEvent, lastEvent } from './item-index.ts'
 import { itemNumber, noSuchItem } from './names.ts'
 import { decodeRecord } from './record.ts'
-import { resolve, unknownCommit } from './refs.ts'
-import type { Commit, Log, LogRequest, Why, WhyRequest } from './types.ts'
+import { headOf, resolve, unknownCommit } from './refs.ts'
+import type {
+  Commit,
+  History,
+  HistoryEntry,
+  HistoryRequest,
+  Log,
+  LogRequest,
+  Why,
+  WhyRequest,
+} from './types.ts'
 
 const DEFAULT_LIMIT = 100
 const MAX_LIMIT = 10_000
@@ -79,19 +89,37 @@ export async function why(reader: EngineReader, memory: MemoryRecord, request: W
   const number = itemNumber(memory.prefix, request.id)
   const row = await resolve(reader, memory, request.branch, request.at)
   if (number === undefined || row === undefined) throw noSuchItem(memory.name, request.id)
-  for (const { line, to } of await stretches(reader, row)) {
-    const to_ = after(itemKey(number, line, Math.min(to, MAX_DEPTH_ON_LINE)))
-    const [entry] = await reader.entries(memory.id, itemKey(number, line, 0), to_, {
-      limit: 1,
-      reverse: true,
-    })
-    if (entry === undefined) continue
-    const { seq, set } = readItemValue(entry.value)
-    if (!set) break
-    const [writer] = (await reader.rows(memory.id, [seq])) as [Row]
-    const [item] = await render(new ChangeLookup(reader, memory.id), memory.prefix, [{ number, seq }])
-    if (item === undefined) break
-    return { commit: await showCommit(reader, writer), item }
+  const event = await lastEvent(reader, memory.id, number, await stretches(reader, row))
+  if (event?.set !== true) throw noSuchItem(memory.name, request.id)
+  const [writer] = (await reader.rows(memory.id, [event.seq])) as [Row]
+  const [change] = await new ChangeLookup(reader, memory.id).find([{ key: number, seq: event.seq }])
+  const item = renderNode(memory.prefix, number, change as SettingChange)
+  return { commit: await showCommit(reader, writer), item }
+}
+
+/** Every commit on the branch's chain of first parents that set an item or removed it, newest first. */
+export async function history(
+  reader: EngineReader,
+  memory: MemoryRecord,
+  request: HistoryRequest,
+): Promise<History> {
+  const number = itemNumber(memory.prefix, request.id)
+  const head = await headOf(reader, memory, request.branch)
+  if (number === undefined || head === undefined) throw noSuchItem(memory.name, request.id)
+  const found: ItemEvent[] = []
+  for await (const event of events(reader, memory.id, number, await stretches(reader, head)))
+    found.push(event)
+  if (found.length === 0) throw noSuchItem(memory.name, request.id)
+  const lookup = new ChangeLookup(reader, memory.id)
+  const entries: HistoryEntry[] = []
+  for (const [index, { seq, set }] of found.entries()) {
+    const wasSet = found[index + 1]?.set === true
+    const [row] = (await reader.rows(memory.id, [seq])) as [Row]
+    const change = set ? (await lookup.find([{ key: number, seq }]))[0] : undefined
+    const kind = change === undefined ? 'removed' : wasSet ? 'changed' : 'added'
+    const item = change === undefined ? null : renderNode(memory.prefix, number, change)
+    entries.push({ commit: await showCommit(reader, row), kind, item })
+    await breathe()
   }
-  throw noSuchItem(memory.name, request.id)
+  return { entries }
 }

@@ -86,6 +86,35 @@ function checkProvenance(provenance: Provenance | undefined, path: string): void
   for (const [field, value] of setProvenance(provenance) ?? []) checkText(value, `${path}.${field}`)
 }
 
+/** The JSON of what a change set: an item, or of one whose content was purged that it was. */
+export function renderNode(
+  prefix: string,
+  number: number,
+  change: { kind: 'redacted' } | { kind: 'item' | 'node'; fields: NodeFields },
+): JsonText {
+  if (change.kind !== 'redacted') return renderItem(prefix, number, change.fields)
+  return new JsonText(`{"id":${JSON.stringify(itemId(prefix, number))},"redacted":true}`)
+}
+
+/** Whether a text stands in a content's strings or keys; bytes and images hold none. */
+export function contentContains(fields: NodeFields, text: string): boolean {
+  // Within JSON a text stands with its escapes: most items are told apart by that alone.
+  if (!fields.content.includes(JSON.stringify(text).slice(1, -1))) return false
+  const member = members(fields.content).find(({ key }) => key === 'content')
+  if (member === undefined) return false
+  return holdsText(JSON.parse(unpackContent(fields.content.slice(member.start, member.end))), text)
+}
+
+function holdsText(content: { type: string; text?: string; json?: unknown }, text: string): boolean {
+  if (content.type === 'text') return content.text?.includes(text) === true
+  const inside = (value: unknown): boolean => {
+    if (typeof value === 'string') return value.includes(text)
+    if (typeof value !== 'object' || value === null) return false
+    return Object.entries(value).some(([key, inner]) => key.includes(text) || inside(inner))
+  }
+  return inside(content.json)
+}
+
 /** An item's JSON as callers get it: `{"id", "content": Content, "mime_type", "metadata"?, "provenance"?, "event_time"?}`. */
 export function renderItem(prefix: string, number: number, fields: NodeFields): JsonText {
   const text = fields.content

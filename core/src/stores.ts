@@ -1,8 +1,11 @@
-import type { Engine, MemoryRecord } from './engine/engine.ts'
+import { bisect } from './bisect.ts'
+import { checkBranchName, createBranch, deleteBranch, listBranches, switchBranch } from './branches.ts'
+import { compare } from './compare.ts'
+import type { Engine, EngineWriter, MemoryRecord } from './engine/engine.ts'
 import { SqliteEngine } from './engine/sqlite.ts'
 import { MnemError } from './errors.ts'
 import { Heads, Holds } from './heads.ts'
-import { log, showCommit, why } from './history.ts'
+import { history, log, showCommit, why } from './history.ts'
 import { toHex } from './id.ts'
 import { list } from './listing.ts'
 import { checkMemoryName, checkText, noSuchItem } from './names.ts'
@@ -11,9 +14,18 @@ import type {
   AddRequest,
   AddResult,
   At,
+  Bisect,
+  BisectRequest,
+  BranchList,
+  BranchRequest,
+  ChangedRequest,
+  Changes,
   Commit,
+  DiffRequest,
   ForgetRequest,
   ForgetResult,
+  History,
+  HistoryRequest,
   Listing,
   ListingRequest,
   Log,
@@ -162,6 +174,118 @@ export class Stores {
     })
   }
 
+  /** The items that differ between two commits. */
+  diff(request: DiffRequest): Promise<Changes> {
+    return this.read(
+      { memory: request.memory },
+      {
+        none: (): Changes => {
+          const named = [request.from, request.to].find(
+            (at) => typeof at === 'string' && at !== DEFAULT_BRANCH,
+          )
+          if (named !== undefined)
+            throw unknownCommit(request.memory, String(named), 'nobody has written to it')
+          return { changes: [] }
+        },
+        found: async (memory) => {
+          const from = await resolve(this.engine, memory, undefined, request.from)
+          const to = await resolve(this.engine, memory, undefined, request.to)
+          return { changes: await compare(this.engine, memory, from, to) }
+        },
+      },
+    )
+  }
+
+  /** What a commit changed against its first parent. */
+  changed({ memory: name, commit }: ChangedRequest): Promise<Changes> {
+    return this.read(
+      { memory: name },
+      {
+        none: () => {
+          throw unknownCommit(name, commit, 'nobody has written to it')
+        },
+        found: async (memory) => {
+          const row = await resolve(this.engine, memory, undefined, commit)
+          if (row === undefined) throw unknownCommit(name, commit, 'there is no commit there yet')
+          const [first] = row.parents
+          const parent = first === undefined ? undefined : (await this.engine.rows(memory.id, [first]))[0]
+          return { changes: await compare(this.engine, memory, parent, row) }
+        },
+      },
+    )
+  }
+
+  /** Every commit that set an item or removed it. */
+  history(request: HistoryRequest): Promise<History> {
+    return this.read(request, {
+      none: () => {
+        throw noSuchItem(request.memory, request.id)
+      },
+      found: (memory) => history(this.engine, memory, request),
+    })
+  }
+
+  /** The first commit on the first-parent chain where a condition holds. */
+  bisect(request: BisectRequest): Promise<Bisect> {
+    return this.read(
+      { memory: request.memory, branch: request.branch },
+      {
+        none: () => {
+          throw unknownCommit(
+            request.memory,
+            String(request.bad ?? DEFAULT_BRANCH),
+            'nobody has written to it',
+          )
+        },
+        found: (memory) => bisect(this.engine, memory, request),
+      },
+    )
+  }
+
+  /** The branches of a memory. */
+  branches(name: string): Promise<BranchList> {
+    return this.read(
+      { memory: name },
+      { none: () => ({ branches: [] }), found: (memory) => listBranches(this.engine, memory) },
+    )
+  }
+
+  /** Make a branch at the head or at `at`. */
+  branch({ memory, name, at }: BranchRequest, control?: WriteControl): Promise<BranchList> {
+    return this.changeBranches(
+      memory,
+      () => checkBranchName(name),
+      control,
+      (writer, record) => createBranch(writer, record, name, at),
+    )
+  }
+
+  /** Make another branch the default one. */
+  switch(
+    { memory, branch }: { memory: string; branch: string },
+    control?: WriteControl,
+  ): Promise<BranchList> {
+    return this.changeBranches(
+      memory,
+      () => checkText(branch, 'branch'),
+      control,
+      (writer, record) => switchBranch(writer, record, branch),
+    )
+  }
+
+  /** Delete a branch that is not the default one; its commits stay. */
+  deleteBranch(
+    { memory, name }: { memory: string; name: string },
+    control?: WriteControl,
+  ): Promise<BranchList> {
+    return this.changeBranches(
+      memory,
+      () => checkText(name, 'name'),
+      control,
+      (writer, record) => deleteBranch(writer, record, name),
+    )
+  }
+
   /** The memories that hold at least one commit, by name. */
   async memories(request: MemoriesRequest = {}): Promise<{ memories: MemoryInfo[]; next?: string }> {
     const limit = request.limit ?? DEFAULT_PAGE
@@ -212,6 +336,25 @@ export class Stores {
   async close(): Promise<void> {
     await this.queue.close()
     await this.engine.close()
+  }
+
+  private changeBranches(
+    name: string,
+    check: () => void,
+    control: WriteControl | undefined,
+    work: (writer: EngineWriter, memory: MemoryRecord) => Promise<void>,
+  ): Promise<BranchList> {
+    const prepare = () => {
+      checkMemoryName(name)
+      check()
+      return async ({ writer }: Transaction) => {
+        const memory = await writer.memory(name)
+        if (memory === undefined) throw unknownCommit(name, DEFAULT_BRANCH, 'nobody has written to it')
+        await work(writer, memory)
+        return listBranches(writer, (await writer.memory(name)) as MemoryRecord)
+      }
+    }
+    return this.write(name, prepare, control)
   }
 
   private async write<T>(

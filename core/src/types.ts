@@ -169,3 +169,88 @@ export interface MemoryStats {
   items: number
   epoch: number
 }
+
+/** What an item was and what it became. `changed` has both sides. */
+export interface ItemChange {
+  id: string
+  kind: 'added' | 'removed' | 'changed'
+  old?: JsonText
+  new?: JsonText
+}
+
+export interface DiffRequest {
+  memory: string
+  from: At
+  to: At
+}
+
+export interface ChangedRequest {
+  memory: string
+  /** A commit-ish. */
+  commit: string
+}
+
+export interface Changes {
+  /** By item id. */
+  changes: ItemChange[]
+}
+
+export interface HistoryRequest {
+  memory: string
+  id: string
+  branch?: string | undefined
+}
+
+export interface HistoryEntry {
+  commit: Commit
+  kind: 'added' | 'removed' | 'changed'
+  /** What the commit set; null where it removed the item. */
+  item: JsonText | null
+}
+
+export interface History {
+  /** Newest first. */
+  entries: HistoryEntry[]
+}
+
+/** What to look for: an item that contains a text, an item, or so many items. */
+export type BisectCondition = { contains: string } | { item: string } | { count_at_least: number }
+
+export interface BisectRequest {
+  memory: string
+  branch?: string | undefined
+  /** Where it does not hold yet; default before the first commit. */
+  good?: At | undefined
+  /** Where it holds; default the head. */
+  bad?: At | undefined
+  where?: BisectCondition | undefined
+  /** In place of `where`: give this one of the commits behind `good` up to `bad`, oldest first, counted from 0. */
+  probe?: number | undefined
+}
+
+export interface Bisect {
+  commit: Commit
+  /** With `where`: states that were looked at between `good` and `bad`. */
+  steps?: number
+  /** With `probe`: commits behind `good` up to `bad`. */
+  count?: number
+}
+
+export interface Branch {
+  name: string
+  /** Id of its head. */
+  commit: string
+  default: boolean
+}
+
+export interface BranchList {
+  /** By name. */
+  branches: Branch[]
+}
+
+export interface BranchRequest {
+  memory: string
+  name: string
+  /** Where it begins; default the head of the default branch. */
+  at?: At | undefined
+}

@@ -138,6 +138,24 @@ export function engineContract(
       })
     })
 
+    test('lists branches by their names’ bytes, deletes one, and makes another the default', async () => {
+      const [memory, other] = [await create('a'), await create('b')]
+      await engine.transact(async (writer) => {
+        for (const [seq, branch] of ['b', 'é', 'a', 'B'].entries())
+          await writer.moveRef(memory.id, branch, undefined, seq)
+        await writer.moveRef(other.id, 'x', undefined, 9)
+      })
+      const names = async () => (await engine.refs(memory.id)).map(({ branch, seq }) => `${branch} ${seq}`)
+      expect(await names()).toEqual(['B 3', 'a 2', 'b 0', 'é 1'])
+      expect(await engine.transact((writer) => writer.deleteRef(memory.id, 'a'))).toBe(true)
+      expect(await engine.transact((writer) => writer.deleteRef(memory.id, 'a'))).toBe(false)
+      expect(await engine.transact((writer) => writer.deleteRef(memory.id, 'x'))).toBe(false)
+      expect(await names()).toEqual(['B 3', 'b 0', 'é 1'])
+      await engine.transact((writer) => writer.setDefaultBranch(memory, 'b'))
+      expect(await engine.memory('a')).toEqual({ ...memory, default_branch: 'b' })
+      expect(await engine.memory('b')).toEqual(other)
+    })
+
     test('moves a ref only from where it is expected', async () => {
       const [memory, other] = [await create('a'), await create('b')]
       const move = (expected: number | undefined, seq: number) =>

@@ -48,6 +48,17 @@ export class FakeStores implements StoresApi {
     commit: { id: ID, parents: [], state: ID, message: '', author: '', time: 0 },
     item: new JsonText('{}'),
   })
+  diff = this.method<'diff'>('diff', { changes: [] })
+  changed = this.method<'changed'>('changed', { changes: [] })
+  history = this.method<'history'>('history', { entries: [] })
+  bisect = this.method<'bisect'>('bisect', {
+    commit: { id: ID, parents: [], state: ID, message: '', author: '', time: 0 },
+    steps: 0,
+  })
+  branches = this.method<'branches'>('branches', { branches: [] })
+  branch = this.method<'branch'>('branch', { branches: [] })
+  switch = this.method<'switch'>('switch', { branches: [] })
+  deleteBranch = this.method<'deleteBranch'>('deleteBranch', { branches: [] })
   memories = this.method<'memories'>('memories', { memories: [] })
   stats = this.method<'stats'>('stats', { memories: 0, commits: 0, bytes: 0, schema_version: 1 })
   memoryStats = this.method<'memoryStats'>('memoryStats', {

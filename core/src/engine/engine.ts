@@ -55,6 +55,8 @@ export interface EngineReader {
   memories(prefix: string, after: string | undefined, limit: number): Promise<MemoryRecord[]>
   /** The position that a branch points at. */
   ref(memory: number, branch: string): Promise<number | undefined>
+  /** All branches with the positions that they point at, in the order of their names' UTF-8 bytes. */
+  refs(memory: number): Promise<{ branch: string; seq: number }[]>
   /** The rows at these positions, in the order asked; a missing or damaged one is `corrupt_store`. */
   rows(memory: number, seqs: readonly number[]): Promise<Row[]>
   /** The rows of a line from depth `from` to depth `to`, both included. */
@@ -74,6 +76,10 @@ export interface EngineWriter extends EngineReader {
   append(row: Row): Promise<void>
   /** Move a branch from `expected` (undefined: it does not exist) to `seq`; false, and nothing moved, if it points elsewhere. */
   moveRef(memory: number, branch: string, expected: number | undefined, seq: number): Promise<boolean>
+  /** Remove a branch; false where there is none. */
+  deleteRef(memory: number, branch: string): Promise<boolean>
+  /** Make another branch the memory's default. */
+  setDefaultBranch(memory: MemoryRecord, branch: string): Promise<void>
   /** Set an index entry. */
   putEntry(memory: number, key: Uint8Array, value: Uint8Array): Promise<void>
   /** A line's number that no row of this memory has. */

@@ -37,6 +37,14 @@ class MemoryReader implements EngineReader {
     return this.contents.refs.get(refKey(memory, branch))
   }
 
+  async refs(memory: number): Promise<{ branch: string; seq: number }[]> {
+    const start = refKey(memory, '')
+    return Array.from(this.contents.refs, ([key, seq]) => ({ key, seq }))
+      .filter(({ key }) => key.startsWith(start))
+      .map(({ key, seq }) => ({ branch: key.slice(start.length), seq }))
+      .sort((a, b) => compareText(a.branch, b.branch))
+  }
+
   async rows(memory: number, seqs: readonly number[]): Promise<Row[]> {
     return seqs.map((seq) => {
       const row = this.contents.rows.get(seq)
@@ -104,6 +112,14 @@ class MemoryWriter extends MemoryReader implements EngineWriter {
     if (this.contents.refs.get(key) !== expected) return false
     this.contents.refs.set(key, seq)
     return true
+  }
+
+  async deleteRef(memory: number, branch: string): Promise<boolean> {
+    return this.contents.refs.delete(refKey(memory, branch))
+  }
+
+  async setDefaultBranch(memory: MemoryRecord, branch: string): Promise<void> {
+    this.contents.memories.set(memory.name, { ...memory, default_branch: branch })
   }
 
   async putEntry(memory: number, key: Uint8Array, value: Uint8Array): Promise<void> {

@@ -92,6 +92,16 @@ class SqliteReader implements EngineReader {
     return seq
   }
 
+  async refs(memory: number): Promise<{ branch: string; seq: number }[]> {
+    const sql = 'SELECT branch, seq, checksum FROM ref WHERE memory = ? ORDER BY branch'
+    return (await this.all(sql, memory)).map((found) => {
+      const [branch, seq] = [found.branch as string, found.seq as number]
+      if (!matches(found, () => refChecksum(memory, branch, seq)))
+        throw damaged('a branch’s head', `ref ${branch}`)
+      return { branch, seq }
+    })
+  }
+
   async rows(memory: number, seqs: readonly number[]): Promise<Row[]> {
     if (seqs.length === 1) {
       const found = await this.get(`${ROW} WHERE seq = ? AND memory = ?`, seqs[0] as number, memory)
@@ -217,6 +227,16 @@ class SqliteWriter extends SqliteReader implements EngineWriter {
             expected,
           )
     return Number(changes) === 1
+  }
+
+  async deleteRef(memory: number, branch: string): Promise<boolean> {
+    const { changes } = this.run('DELETE FROM ref WHERE memory = ? AND branch = ?', memory, branch)
+    return Number(changes) === 1
+  }
+
+  async setDefaultBranch(memory: MemoryRecord, branch: string): Promise<void> {
+    const sum = memoryChecksum({ ...memory, default_branch: branch })
+    this.run('UPDATE memory SET default_branch = ?, checksum = ? WHERE id = ?', branch, sum, memory.id)
   }
 
   async putEntry(memory: number, key: Uint8Array, value: Uint8Array): Promise<void> {
