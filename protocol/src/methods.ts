@@ -64,15 +64,16 @@ export const GROUPS: readonly MethodGroup[] = [
   {
     capability: 'history',
     title: 'Comparing and searching',
-    served: false,
+    served: true,
     methods: [diff, history, changed, bisect],
   },
   {
     capability: 'branches',
     title: 'Branching',
-    served: false,
-    methods: [branches, branchMethod, switchMethod, deleteBranch, merge],
+    served: true,
+    methods: [branches, branchMethod, switchMethod, deleteBranch],
   },
+  { capability: 'merge', title: 'Merging', served: false, methods: [merge] },
   { capability: 'verify', title: 'Checking', served: false, methods: [verify] },
   {
     capability: 'transfer',

@@ -1,28 +1,44 @@
 import { handleAdd } from './add.ts'
+import { handleBisect } from './bisect.ts'
+import { handleBranch } from './branch.ts'
+import { handleBranches } from './branches.ts'
+import { handleChanged } from './changed.ts'
 import { handleClear } from './clear.ts'
 import { handleClose } from './close.ts'
+import { handleDeleteBranch } from './delete-branch.ts'
+import { handleDiff } from './diff.ts'
 import { handleForget } from './forget.ts'
 import type { Handler } from './handler.ts'
+import { handleHistory } from './history.ts'
 import { handleLog } from './log.ts'
 import { handleMemories } from './memories.ts'
 import { handlePing } from './ping.ts'
 import { handleQuery } from './query.ts'
 import { handleShow } from './show.ts'
 import { handleStats } from './stats.ts'
+import { handleSwitch } from './switch.ts'
 import { handleUpdateContext } from './update-context.ts'
 import { handleWhy } from './why.ts'
 
 const ALL: readonly Handler[] = [
   handleAdd,
+  handleBisect,
+  handleBranch,
+  handleBranches,
+  handleChanged,
   handleClear,
   handleClose,
+  handleDeleteBranch,
+  handleDiff,
   handleForget,
+  handleHistory,
   handleLog,
   handleMemories,
   handlePing,
   handleQuery,
   handleShow,
   handleStats,
+  handleSwitch,
   handleUpdateContext,
   handleWhy,
 ]

@@ -1,0 +1,82 @@
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { tempDir } from './daemon.ts'
+import { textItem } from './frames.ts'
+import { makeToken, Server, SocketPeer } from './serving.ts'
+
+const memory = 'm'
+
+describe('history over the wire', () => {
+  it('compares, searches and branches', async () => {
+    const path = join(tempDir(), 'm.sock')
+    await Server.start({ args: ['--listen', `unix:${path}`] })
+    const peer = await new SocketPeer(path).hello()
+    const first = await peer.result('add', { memory, items: [textItem('a')], time: 1000 })
+    const second = await peer.result('add', { memory, items: [textItem('metric')], time: 2000 })
+    expect((await peer.result('branch', { memory, name: 'trial', at: first.commit })).branches).toEqual([
+      { name: 'main', commit: second.commit, default: true },
+      { name: 'trial', commit: first.commit, default: false },
+    ])
+    await peer.result('add', { memory, branch: 'trial', items: [textItem('imperial')], time: 3000 })
+    const { changes } = await peer.result('diff', { memory, from: 'main', to: 'trial' })
+    expect(changes).toMatchObject([
+      {
+        id: 'm:0000000001',
+        kind: 'changed',
+        old: { content: { text: 'metric' } },
+        new: { content: { text: 'imperial' } },
+      },
+    ])
+    expect((await peer.result('changed', { memory, commit: second.commit })).changes).toMatchObject([
+      { id: 'm:0000000001', kind: 'added' },
+    ])
+    const found = await peer.result('bisect', { memory, where: { contains: 'metric' } })
+    expect(found.commit).toMatchObject({ id: second.commit, time: 2000 })
+    expect(await peer.result('bisect', { memory, probe: 0 })).toMatchObject({
+      commit: { id: first.commit },
+      count: 2,
+    })
+    expect((await peer.result('history', { memory, id: 'm:0000000001' })).entries).toMatchObject([
+      { kind: 'added', commit: { id: second.commit }, item: { content: { text: 'metric' } } },
+    ])
+    expect((await peer.result('switch', { memory, branch: 'trial' })).branches[1].default).toBe(true)
+    expect((await peer.result('query', { memory })).items[1].content.text).toBe('imperial')
+    await peer.result('delete_branch', { memory, name: 'main' })
+    expect(await peer.kind('query', { memory, branch: 'main' })).toBe('not_found')
+    expect((await peer.result('branches', { memory })).branches).toHaveLength(1)
+  })
+
+  it('is for tokens that may read, its branches for those that may write', async () => {
+    const path = join(tempDir(), 'm.sock')
+    const file = join(tempDir(), 'tokens.json')
+    const reads = makeToken(file, 'r', '--memory', 'm', '--verb', 'read')
+    const writes = makeToken(file, 'w', '--memory', 'm', '--verb', 'write')
+    await Server.start({ args: ['--listen', `unix:${path}`, '--token-file', file] })
+    const [reader, writer] = [
+      await new SocketPeer(path).hello(reads),
+      await new SocketPeer(path).hello(writes),
+    ]
+    const { commit, ids } = await writer.result('add', { memory, items: [textItem('a')] })
+    const asks: Array<[string, object]> = [
+      ['diff', { from: commit, to: commit }],
+      ['changed', { commit }],
+      ['history', { id: ids[0] }],
+      ['bisect', { probe: 0 }],
+      ['branches', {}],
+    ]
+    for (const [method, params] of asks) {
+      expect(await reader.kind(method, { memory, ...params })).toBeUndefined()
+      expect(await writer.kind(method, { memory, ...params })).toBe('unauthorized')
+      expect(await reader.kind(method, { memory: 'other', ...params })).toBe('unauthorized')
+    }
+    const changes: Array<[string, object]> = [
+      ['branch', { name: 'x' }],
+      ['switch', { branch: 'x' }],
+      ['delete_branch', { name: 'main' }],
+    ]
+    for (const [method, params] of changes) {
+      expect(await reader.kind(method, { memory, ...params })).toBe('unauthorized')
+      expect(await writer.kind(method, { memory, ...params })).toBeUndefined()
+    }
+  })
+})
