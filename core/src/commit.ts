@@ -3,8 +3,17 @@ import { decode, encode } from './codec.ts'
 import type { EngineWriter, MemoryRecord, Row } from './engine/engine.ts'
 import { MnemError } from './errors.ts'
 import type { HeldHead } from './heads.ts'
-import { objectId } from './id.ts'
-import { after, commitKey, corruptIndex, itemKey, itemValue, requestKey } from './keys.ts'
+import { objectId, toHex } from './id.ts'
+import {
+  after,
+  commitKey,
+  commitKeySeq,
+  commitRange,
+  corruptIndex,
+  itemKey,
+  itemValue,
+  requestKey,
+} from './keys.ts'
 import { itemId } from './names.ts'
 import { encodeCommit, type NodeFields, nodeObjectId } from './object.ts'
 import { type Change, decodeRecord, encodeRecord } from './record.ts'
@@ -16,6 +25,8 @@ export interface CommitText {
   message: string
   /** Unix ms. */
   time: number
+  /** Whether the caller set the time: it is kept then, whatever comes of it. */
+  hasOwnTime: boolean
   request?: { key: string; digest: Uint8Array } | undefined
 }
 
@@ -44,15 +55,25 @@ export async function commit(
   const lookup = new ChangeLookup(writer, memory.id)
   const stateId = await state.id((missing) => readFields(lookup, missing))
   const parent = before?.row
-  const id = objectId(
-    encodeCommit({ ...text, parents: parent === undefined ? [] : [parent.id], state: stateId }),
-  )
-  const body = encodeRecord({ ...text, state: stateId, changes })
-  const place = await nextPlace(writer, memory.id, parent)
+  const parents = parent === undefined ? [] : [parent.id]
+  const { line, depth, isFirst } = await nextPlace(writer, memory.id, parent)
+  let { time } = text
+  let id = objectId(encodeCommit({ ...text, time, parents, state: stateId }))
+  if (!isFirst) {
+    // The same add on two branches with one head, by one author, in one millisecond: it would be one commit, so one item.
+    for (let twin = await rowOf(writer, memory.id, id); twin !== undefined; ) {
+      if (text.hasOwnTime) return adopt(writer, target, parent, twin, text)
+      time++
+      id = objectId(encodeCommit({ ...text, time, parents, state: stateId }))
+      twin = await rowOf(writer, memory.id, id)
+    }
+  }
+  const body = encodeRecord({ ...text, time, state: stateId, changes })
   const row: Row = {
     seq,
     memory: memory.id,
-    ...place,
+    line,
+    depth,
     parents: parent === undefined ? [] : [parent.seq],
     id,
     body,
@@ -60,11 +81,43 @@ export async function commit(
   await writer.append(row)
   await index(writer, row, changes)
   if (text.request !== undefined) await writer.putEntry(memory.id, requestKey(text.request.key), encode(seq))
-  if (!(await writer.moveRef(memory.id, target.branch, parent?.seq, seq))) {
-    throw new MnemError('busy', 'Another writer moved the branch inside the write lock; try again.')
-  }
+  await moveBranch(writer, target, parent, row)
   head.snapshot = { row, state, appendsFrom: appends ? (before?.appendsFrom ?? -1) : row.depth }
   return row
+}
+
+async function moveBranch(
+  writer: EngineWriter,
+  { memory, branch }: Target,
+  from: Row | undefined,
+  to: Row,
+): Promise<void> {
+  if (await writer.moveRef(memory.id, branch, from?.seq, to.seq)) return
+  throw new MnemError('busy', 'Another writer moved the branch inside the write lock; try again.')
+}
+
+/** A commit that is there already, made on another branch: this branch comes to stand on it too. */
+async function adopt(
+  writer: EngineWriter,
+  target: Target,
+  from: Row | undefined,
+  row: Row,
+  { request }: CommitText,
+): Promise<Row> {
+  if (request !== undefined) {
+    const value = encode([request.digest, row.seq])
+    await writer.putEntry(target.memory.id, requestKey(request.key), value)
+  }
+  await moveBranch(writer, target, from, row)
+  return row
+}
+
+/** The row of a commit, by its whole id. */
+async function rowOf(writer: EngineWriter, memory: number, id: Uint8Array): Promise<Row | undefined> {
+  const [from, to] = commitRange(toHex(id))
+  const seqs = (await writer.entries(memory, from, to)).map(({ key }) => commitKeySeq(key))
+  const rows = seqs.length === 0 ? [] : await writer.rows(memory, seqs)
+  return rows.find((row) => Buffer.compare(row.id, id) === 0)
 }
 
 function newObjects(prefix: string, changes: readonly Change[]): Map<number, Uint8Array> {
@@ -76,16 +129,17 @@ function newObjects(prefix: string, changes: readonly Change[]): Map<number, Uin
   return objects
 }
 
-/** On the parent's line if the parent is its last commit, else the first of a new line. */
+/** On the parent's line if the parent is its last commit, else the first of a new line; and whether it is its first child. */
 async function nextPlace(
   writer: EngineWriter,
   memory: number,
   parent: Row | undefined,
-): Promise<{ line: number; depth: number }> {
-  if (parent === undefined) return { line: await writer.newLine(memory), depth: 0 }
+): Promise<{ line: number; depth: number; isFirst: boolean }> {
+  if (parent === undefined) return { line: await writer.newLine(memory), depth: 0, isFirst: true }
   const depth = parent.depth + 1
   const [follower] = await writer.line(memory, parent.line, depth, depth)
-  return { line: follower === undefined ? parent.line : await writer.newLine(memory), depth }
+  const isFirst = follower === undefined
+  return { line: isFirst ? parent.line : await writer.newLine(memory), depth, isFirst }
 }
 
 /** The fields of live nodes, by the rows that set them. */
@@ -127,6 +181,7 @@ export async function findReplay(
     replay = { row }
   } else if (Array.isArray(value)) {
     digest = value[0] as Uint8Array
+    if (typeof value[1] === 'number') replay = { row: (await writer.rows(memory, [value[1]]))[0] as Row }
   }
   if (digest !== undefined && Buffer.compare(digest, request.digest) === 0) return replay
   throw new MnemError(

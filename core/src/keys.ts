@@ -7,7 +7,8 @@ import { objectId, toHex } from './id.ts'
  *
  *     'c' id[8] seq[6]              -> ''              a commit by its id's first bytes
  *     'i' number[5] line[4] depth[5] -> [seq, set]     a commit that set or removed an item
- *     'k' hash[16]                  -> seq | [digest]  an idempotency key; a digest where no commit was due
+ *     'k' hash[16]                  -> seq | [digest] | [digest, seq]
+ *                                      an idempotency key; a digest where no commit was due, or another's was there
  */
 const COMMIT = 0x63
 const ITEM = 0x69

@@ -211,6 +211,7 @@ function prepareWrite(request: WriteRequest, method: string, asked: Parameters<t
     author: request.author ?? DEFAULT_AUTHOR,
     message: request.message ?? message,
     time: time ?? Date.now(),
+    hasOwnTime: time !== undefined,
     request: key,
   })
   return { key, text }

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { MemoryEngine } from '../src/engine/memory.ts'
 import { SqliteEngine } from '../src/engine/sqlite.ts'
 import { JsonText } from '../src/json.ts'
@@ -374,5 +374,49 @@ describe('branches', () => {
     expect((await stores.listing({ memory, branch: 'main' })).count).toBe(21)
     expect((await stores.listing({ memory })).count).toBe(21)
     expect((await stores.listing({ memory })).branch).toBe('trial')
+  })
+})
+
+describe('the same add on two branches', () => {
+  let stores: Stores
+  beforeEach(async () => {
+    stores = new Stores(new MemoryEngine())
+    await stores.add({ memory, items: [text('a')], time: 1000 })
+    await stores.branch({ memory, name: 'trial' })
+  })
+  afterEach(() => stores.close())
+
+  test('at one moment is two commits, a millisecond apart', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: 5000 })
+    onTestFinished(() => {
+      vi.useRealTimers()
+    })
+    const [one, two] = [
+      await stores.add({ memory, branch: 'main', items: [text('b')] }),
+      await stores.add({ memory, branch: 'trial', items: [text('b')] }),
+    ]
+    expect(one.commit).not.toBe(two.commit)
+    const times = await Promise.all(
+      [one, two].map(
+        async ({ commit }) => (await stores.log({ memory, at: commit, limit: 1 })).commits[0]?.time,
+      ),
+    )
+    expect(times).toEqual([5000, 5001])
+  })
+
+  test('at a time that the caller set is one commit, on which both branches stand', async () => {
+    const add = (branch: string, key: string) =>
+      stores.add({ memory, branch, items: [text('b')], time: 2000, idempotency_key: key })
+    const one = await add('main', 'k1')
+    const two = await add('trial', 'k2')
+    expect(two).toEqual(one)
+    expect((await stores.listing({ memory, at: one.commit })).count).toBe(2)
+    expect((await stores.listing({ memory, branch: 'trial' })).commit).toBe(one.commit)
+    expect(await add('trial', 'k2')).toEqual({ ...one, replayed: true })
+    expect(await add('main', 'k1')).toEqual({ ...one, replayed: true })
+    await stores.add({ memory, branch: 'trial', items: [text('c')] })
+    expect((await stores.listing({ memory, branch: 'trial' })).count).toBe(3)
+    expect((await stores.listing({ memory, branch: 'main' })).count).toBe(2)
+    expect((await stores.stats()).commits).toBe(3)
   })
 })
