@@ -196,14 +196,14 @@ def test_large_frames_both_ways_to_a_busy_sidecar_block_neither_the_loop_nor_eac
 
 
 def test_a_sidecar_that_stops_reading_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mnem_autogen._connection.END_SECONDS", 0.2)
+    monkeypatch.setattr("mnem_autogen._session.END_SECONDS", 0.2)
     memory = fake(tmp_path, monkeypatch, BUSY.replace("process.stdin.pause()", "process.stdin.destroy()"))
     with pytest.raises(SidecarError, match="lost 4 times"):
         asyncio.run(memory.add(text("x" * 1_000_000)))
 
 
 def test_a_sidecar_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mnem_autogen._connection.START_SECONDS", 0.5)
+    monkeypatch.setattr("mnem_autogen._sidecar.START_SECONDS", 0.5)
     memory = fake(tmp_path, monkeypatch, "setInterval(() => {}, 1000)")
     with pytest.raises(SidecarError, match="did not answer within"):
         asyncio.run(memory.query())
@@ -211,7 +211,7 @@ def test_a_sidecar_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: p
 
 
 def test_a_sidecar_that_does_not_end_is_made_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mnem_autogen._connection.END_SECONDS", 0.2)
+    monkeypatch.setattr("mnem_autogen._session.END_SECONDS", 0.2)
     memory = fake(
         tmp_path, monkeypatch, BUSY.replace("process.exit(0)", "0") + "\nsetInterval(() => {}, 1000)"
     )
@@ -228,7 +228,7 @@ def test_a_sidecar_that_does_not_end_is_made_to(tmp_path: Path, monkeypatch: pyt
 def test_closing_does_not_wait_for_ever_for_a_sidecar_that_reads_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mnem_autogen._connection.END_SECONDS", 0.2)
+    monkeypatch.setattr("mnem_autogen._session.END_SECONDS", 0.2)
     script = BUSY.replace(
         "setTimeout(() => process.stdin.resume(), 20)", "if (m.id > 1) setInterval(() => {}, 1000)"
     )

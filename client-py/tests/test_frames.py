@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 
@@ -54,7 +55,7 @@ def test_a_body_over_the_limit_is_an_error_before_it_arrives() -> None:
 def test_the_outbox_keeps_whole_frames_in_order_and_never_waits() -> None:
     read, write = os.pipe()
     os.set_blocking(write, False)
-    outbox = Outbox(write)
+    outbox = Outbox(functools.partial(os.write, write))
     frames = [bytes([number]) * 50_000 for number in range(20)]
     waits = [outbox.put(each) for each in frames]
     assert waits[-1]
@@ -73,7 +74,7 @@ def test_the_outbox_keeps_whole_frames_in_order_and_never_waits() -> None:
 def test_the_outbox_says_when_its_reader_is_gone() -> None:
     read, write = os.pipe()
     os.set_blocking(write, False)
-    outbox = Outbox(write)
+    outbox = Outbox(functools.partial(os.write, write))
     os.close(read)
     assert outbox.put(b"x"), "the watcher has to learn of it"
     assert outbox.broken

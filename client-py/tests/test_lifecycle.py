@@ -14,7 +14,7 @@ from typing import cast
 import pytest
 from autogen_core import CancellationToken
 
-from mnem_autogen import MnemosyneMemory, SidecarError
+from mnem_autogen import MnemosyneMemory
 from support import (
     children,
     contents,
@@ -160,15 +160,6 @@ def test_without_a_store_the_environment_and_then_the_directory_decide(
     asyncio.run(MnemosyneMemory().add(text("c")))
     assert sorted(path.name for path in tmp_path.iterdir()) == [".mnem", "from environment"]
     end_sidecars()
-
-
-def test_an_endpoint_is_accepted_and_says_that_it_cannot_be_used_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = MnemosyneMemory(endpoint="unix:///run/mnem.sock", token="t")
-    with pytest.raises(SidecarError, match="sockets"):
-        asyncio.run(memory.query())
-    monkeypatch.setenv("MNEM_ENDPOINT", "tcp://host:1")
-    with pytest.raises(SidecarError, match=r"tcp://host:1.*unset MNEM_ENDPOINT"):
-        asyncio.run(MnemosyneMemory().query())
 
 
 def test_store_and_endpoint_together_are_refused() -> None:

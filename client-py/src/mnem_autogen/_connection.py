@@ -1,87 +1,67 @@
-"""One running sidecar: the requests sent to it, and the thread that serves its pipes.
+"""One connection to a sidecar, be it a process of ours or a server elsewhere, and the thread that serves it.
 
-Guarantees. A caller's thread writes its own frames as far as the pipe takes them at once; nothing here ever
-blocks an event loop. One daemon thread reads stdout (answers) and drains stderr, writes what the pipe did not
-take, and reaps the process. Every wait of that thread is bounded once an end is wanted. When it returns, the
-process is gone, all file descriptors are closed, and everybody who waited has an outcome.
+Guarantees. A caller's thread writes its own frames as far as the pipe or socket takes them at once; nothing
+here ever blocks an event loop. One daemon thread starts the process, or waits for the server; then it reads
+answers, writes what was not taken, and sees to the end. Every wait of that thread is bounded once an end is
+wanted. When it returns, a process is gone, all file descriptors are closed, and everybody who waited has an
+outcome.
 """
 
 from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import contextlib
-import os
-import selectors
-import signal
+import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeVar
 
 from . import _forks
-from ._calls import Answer, Calls, Settled
-from ._errors import MnemError, ProtocolError, SidecarError, TooLargeError, from_wire
-from ._frames import FrameError, FrameReader, frame
-from ._json import dumps, loads
-from ._outbox import Outbox
-from ._program import find_program
-from ._sidecar import Sidecar, read_some
-from ._version import __version__
+from ._calls import Answer, Calls
+from ._errors import MnemError, ProtocolError, SidecarError, TooLargeError
+from ._json import dumps
+from ._session import Limits, Session
+from ._transport import Abandoned, Route, Transport, Unreached, Wish
+from ._wake import WakePipe
 
-PROTOCOL = 1
-START_SECONDS = 30.0
-"""Longest time from the start of the process to its answer to `initialize`."""
-END_SECONDS = 10.0
-"""Longest time from the wish that it end to the end of the process; then it is made to."""
-_LAST_WORDS_SECONDS = 2.0
-_CHUNK = 1 << 18
-_POLL_SECONDS = 0.005
+_T = TypeVar("_T", bound=Transport)
+
+_PAUSE_SECONDS = (0.05, 1.0)
+"""The first and the longest pause between two attempts to reach a server; in between they double."""
+_STAGE_SECONDS = 0.25
+"""What has been waited for so long is the reason; before that it is why the attempt before failed."""
 
 
 class ConnectionLostError(Exception):
     """The sidecar ended with this request unanswered. A new one may be asked the same again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What the sidecar takes: bytes of a frame's body and of an item as stored, items in one add."""
-
-    frame_bytes: int
-    item_bytes: int
-    items_per_add: int
-
-
 class Connection:
-    """One sidecar process on one store. Used once; a lost one is replaced, never revived."""
+    """One sidecar, reached by one route. Used once; a lost one is replaced, never revived."""
 
-    def __init__(self, store: str, on_end: Callable[[Connection], None]) -> None:
-        self._store = store
+    def __init__(self, route: Route, on_end: Callable[[Connection], None]) -> None:
+        self.wish = Wish()
+        self.wake = WakePipe()
+        self._route = route
         self._on_end = on_end
         self._calls = Calls()
-        self._outbox: Outbox | None = None
-        self._sidecar: Sidecar | None = None
-        self._selector: selectors.BaseSelector | None = None
-        self._reader = FrameReader()
+        self._transport: Transport | None = None
+        self._session: Session | None = None
         self._limits: Limits | None = None
         self._opened: concurrent.futures.Future[Limits] = _uncancellable()
         self._closed: concurrent.futures.Future[None] = _uncancellable()
-        self._ending = False
-        self._killing = False
-        self._bounded = False
         self._fault: MnemError | None = None
-        self._deadline: float | None = None
-        self._wake_lock = threading.RLock()
-        self._wake_read, self._wake_write = os.pipe()
-        os.set_blocking(self._wake_read, False)
-        os.set_blocking(self._wake_write, False)
+        self._stage: tuple[str, float] | None = None
+        self._trouble = "is not reached yet"
+        self._lock = threading.Lock()
+        self._wanted_until = time.monotonic() + (route.patience or 0.0)
         self._thread = threading.Thread(target=self._run, name="mnem-sidecar", daemon=True)
 
     # What callers use, from any thread and loop.
 
     def start(self) -> None:
-        """Start the thread, which starts the sidecar.
+        """Start the thread, which reaches the sidecar.
 
         Raises:
             SidecarError: When the interpreter is ending, so that no thread can start.
@@ -89,21 +69,31 @@ class Connection:
         try:
             self._thread.start()
         except RuntimeError as error:
-            self._ending = True
+            self.wish.ending = True
             with _forks.held():
                 _forks.CONNECTIONS.discard(self)
-                self._close_wake()
-            raise SidecarError("the interpreter is ending: too late to start a sidecar") from error
+                self.wake.close()
+            raise SidecarError("the interpreter is ending: too late to reach a sidecar") from error
+
+    @property
+    def where(self) -> str:
+        """Which sidecar, as the rest of "the sidecar …"."""
+        return self._route.where
 
     @property
     def pid(self) -> int | None:
-        """The sidecar's process id, once it was started."""
-        return self._sidecar.pid if self._sidecar is not None else None
+        """The sidecar's process id, where it is a process of ours and was started."""
+        return self._transport.pid if self._transport is not None else None
 
     @property
     def usable(self) -> bool:
         """Whether new requests may go to this sidecar."""
-        return not self._ending and not self._closed.done()
+        return not self.wish.ending and not self._closed.done()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the sidecar has said that it takes requests."""
+        return self._limits is not None
 
     @property
     def in_flight(self) -> int:
@@ -113,22 +103,39 @@ class Connection:
     @property
     def stderr_bytes(self) -> int:
         """How much the sidecar has printed on stderr."""
-        return self._sidecar.tail.total if self._sidecar is not None else 0
+        return self._transport.stderr_bytes if self._transport is not None else 0
 
     async def opened(self) -> Limits:
         """Wait until the sidecar takes requests; what it takes.
 
         Raises:
-            SidecarError: It could not be started, or ended at its start by its own choice.
+            SidecarError: It could not be started, or not be reached within the route's patience.
+            UnauthorizedError: It does not know the token.
             ProtocolError: It does not speak this version of the protocol.
-            ConnectionLostError: It was killed meanwhile.
+            ConnectionLostError: It ended meanwhile, or an end was wanted.
         """
         if self._limits is not None:
             return self._limits
-        return await asyncio.wrap_future(self._opened)
+        patience = self._route.patience
+        if patience is None:
+            return await asyncio.wrap_future(self._opened)
+        with self._lock:
+            if self.wish.ending:
+                raise ConnectionLostError("was given up")
+            self._wanted_until = max(self._wanted_until, time.monotonic() + patience)
+        future = asyncio.wrap_future(self._opened)
+        try:
+            await asyncio.wait({future}, timeout=patience)
+            if future.done():
+                return future.result()
+            raise self._unreached(patience)
+        finally:
+            # Left alone, asyncio would report it as one whose error nobody saw.
+            if not future.cancel() and not future.cancelled():
+                future.exception()
 
     async def request(self, method: str, params: bytes) -> Answer:
-        """Send one request and wait for its answer. Cancelling the wait cancels the request.
+        """Send one request, after `opened`, and wait for its answer. Cancelling the wait cancels the request.
 
         Raises:
             MnemError: What the sidecar answered.
@@ -153,27 +160,20 @@ class Connection:
             self._calls.forget(number)
 
     def end(self) -> None:
-        """Have the sidecar finish what it was given, and end.
+        """Have the sidecar finish what it was given, and end with it: a process itself, a server its part.
 
         Returns at once and waits for nobody, so it may be called from anywhere.
         """
-        self._ending = True
-        self._wake()
-
-    def _wake(self) -> None:
-        """Have the thread look at what has changed."""
-        # The lock is against a number that was closed meanwhile and is some other file's now. A full pipe
-        # wakes as well as one byte more; a closed one has nobody to wake.
-        with self._wake_lock, contextlib.suppress(OSError):
-            os.write(self._wake_write, b"\0")
+        self.wish.ending = True
+        self.wake.wake()
 
     def kill(self) -> None:
-        """Have the sidecar ended by force."""
-        self._killing = True
+        """End by force, which kills a process."""
+        self.wish.killing = True
         self.end()
 
     async def closed(self) -> None:
-        """Wait until the process has ended and every file descriptor is closed."""
+        """Wait until a process has ended, and every file descriptor is closed."""
         await asyncio.wrap_future(self._closed)
 
     def join(self, timeout: float) -> bool:
@@ -183,12 +183,11 @@ class Connection:
 
     def disown(self) -> None:
         """In a forked child: close all that was inherited. The parent's thread does not exist here."""
-        self._wake_lock = threading.RLock()
-        if self._selector is not None:
-            self._selector.close()
-        if self._sidecar is not None:
-            self._sidecar.disown()
-        self._close_wake()
+        if self._session is not None:
+            self._session.close()
+        if self._transport is not None:
+            self._transport.disown()
+        self.wake.disown()
 
     def _check_size(self, size: int) -> None:
         limit = self._limits.frame_bytes if self._limits is not None else size
@@ -200,194 +199,127 @@ class Connection:
             )
 
     def _send(self, body: bytes) -> None:
-        if self._outbox is not None and self._outbox.put(frame(body)):
-            self._wake()
+        if self._session is not None:
+            self._session.send(body)
 
-    def _close_wake(self) -> None:
-        with self._wake_lock:
-            fds = (self._wake_read, self._wake_write)
-            self._wake_read = self._wake_write = -1
-            for fd in fds:
-                if fd >= 0:
-                    os.close(fd)
+    # What a route uses, on the thread.
+
+    def adopt(self, make: Callable[[], _T]) -> _T:
+        """Have a transport made with forks held off, and know of it in a forked child."""
+        with _forks.held():
+            self._drop()
+            transport = make()
+            self._transport = transport
+        return transport
+
+    def stage(self, text: str) -> None:
+        """Note what is waited for from now on."""
+        self._stage = (text, time.monotonic())
 
     # What the thread does.
 
     def _run(self) -> None:
         try:
-            with _forks.held():
-                self._selector = selectors.DefaultSelector()
-                self._sidecar = Sidecar(find_program(), self._store)
-                self._outbox = Outbox(self._sidecar.stdin.fileno())
-            self._serve(self._sidecar, self._selector)
+            self._attempts()
         except MnemError as error:
             self._fault = error
+        except Abandoned:
+            pass
         except Exception as error:  # whoever waits must hear of it, not a thread's last words
             self._fault = ProtocolError(f"the client failed while serving the sidecar: {error!r}")
             self._fault.__cause__ = error
         self._finish()
 
-    def _serve(self, sidecar: Sidecar, selector: selectors.BaseSelector) -> None:
-        selector.register(sidecar.stdout, selectors.EVENT_READ, self._on_stdout)
-        selector.register(sidecar.stderr, selectors.EVENT_READ, self._on_stderr)
-        selector.register(self._wake_read, selectors.EVENT_READ, self._on_wake)
-        client = {"name": "mnem-autogen", "version": __version__}
-        params = {"protocol": PROTOCOL, "client": client}
-        self._send(dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params}))
-        self._deadline = time.monotonic() + START_SECONDS
-        while sidecar.stdout in selector.get_map():
-            self._watch_stdin(sidecar, selector)
-            events = selector.select(self._seconds_left())
-            if not events and self._seconds_left() == 0.0:
-                self._on_deadline(sidecar, selector)
-            for key, _ in events:
-                key.data(sidecar, selector)
+    def _attempts(self) -> None:
+        """Reach a sidecar and serve it; where the route has patience, try until somebody answers."""
+        pause, longest = _PAUSE_SECONDS
+        while True:
+            try:
+                self._attempt()
+            except Unreached as error:
+                self._trouble, self._stage = str(error), None
+                with _forks.held():
+                    self._drop()
+            else:
+                return
+            # The last part is left to chance, so that those whom one server left don't come back as one.
+            self._rest(pause * random.uniform(0.5, 1.0))  # noqa: S311 (no secret)
+            pause = min(2 * pause, longest)
 
-    def _seconds_left(self) -> float | None:
-        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
-
-    def _watch_stdin(self, sidecar: Sidecar, selector: selectors.BaseSelector) -> None:
-        """Wait for the pipe to take more exactly while there is more, and close it once an end is wanted."""
-        assert self._outbox is not None
-        if self._killing:
-            sidecar.signal(signal.SIGKILL)
-        if (self._ending or self._outbox.broken) and not self._bounded:
-            # From now on it gets time for what it took, and no more, also if it reads nothing.
-            self._bounded = True
-            self._deadline = time.monotonic() + END_SECONDS
-        if sidecar.stdin.closed:
-            return
-        watched = sidecar.stdin in selector.get_map()
-        if not self._outbox.empty and not watched:
-            selector.register(sidecar.stdin, selectors.EVENT_WRITE, self._on_stdin)
-        elif self._outbox.empty and watched:
-            selector.unregister(sidecar.stdin)
-        if self._ending and self._outbox.empty:
-            self._outbox.close()
-            with _forks.held():
-                sidecar.close_stdin()
-
-    def _on_wake(self, _sidecar: Sidecar, _selector: selectors.BaseSelector) -> None:
-        os.read(self._wake_read, _CHUNK)
-
-    def _on_stdin(self, _sidecar: Sidecar, _selector: selectors.BaseSelector) -> None:
-        assert self._outbox is not None
-        self._outbox.flush()
-
-    def _on_stderr(self, sidecar: Sidecar, selector: selectors.BaseSelector) -> None:
-        chunk = read_some(sidecar.stderr, _CHUNK)
-        if chunk:
-            sidecar.tail.feed(chunk)
-        elif chunk == b"":
-            selector.unregister(sidecar.stderr)
-
-    def _on_stdout(self, sidecar: Sidecar, selector: selectors.BaseSelector) -> None:
-        chunk = read_some(sidecar.stdout, _CHUNK)
-        if chunk is None:
-            return
-        if chunk == b"":
-            selector.unregister(sidecar.stdout)
-            return
-        settled = Settled()
+    def _attempt(self) -> None:
+        route = self._route
+        token = route.token()
+        deadline = time.monotonic() + route.start_seconds
+        transport = route.open(self, deadline)
+        with _forks.held():
+            session = Session(transport, self._calls, self.wish, self.wake, self._on_open)
+            self._session = session
         try:
-            for body in self._reader.feed(chunk):
-                self._on_message(body, settled)
-        except (FrameError, ValueError) as error:
-            self._fault = ProtocolError(
-                f"the sidecar wrote something else than frames on its stdout: {error}"
-            )
-            selector.unregister(sidecar.stdout)
-            sidecar.signal(signal.SIGKILL)
+            session.serve(token, deadline)
         finally:
-            settled.deliver()
+            transport.reap()
+        fault = session.fault
+        if session.limits is None and not self.wish.ending:
+            raise route.unanswered(session)
+        # What may be asked again is asked again, of another one.
+        self._fault = None if fault is None or fault.retryable else fault
 
-    def _on_message(self, body: bytes, settled: Settled) -> None:
-        message = loads(body)
-        if not isinstance(message, dict):
-            raise ValueError("a message that is no object")
-        fields = cast("dict[str, Any]", message)
-        number = fields.get("id")
-        if "method" in fields:
-            return  # A notification of a later version's.
-        if number == 0:
-            self._on_initialized(fields)
-        elif number is None:
-            self._fault = from_wire(fields.get("error"))  # It could not read what we wrote, and closes.
-        elif "error" in fields:
-            self._calls.settle(number, from_wire(fields["error"]), settled)
-        else:
-            self._calls.settle(number, Answer(fields.get("result"), len(body)), settled)
+    def _on_open(self, limits: Limits) -> None:
+        self._limits = limits
+        self._opened.set_result(limits)
 
-    def _on_initialized(self, fields: dict[str, Any]) -> None:
-        if "error" in fields:
-            self._fault = from_wire(fields["error"])
-            self.end()
-            return
-        limits = fields["result"]["limits"]
-        self._limits = Limits(limits["frame_bytes"], limits["item_bytes"], limits["items_per_add"])
-        self._reader.body_limit = self._limits.frame_bytes
-        if not self._bounded:
-            self._deadline = None
-        self._opened.set_result(self._limits)
+    def _rest(self, seconds: float) -> None:
+        until = time.monotonic() + seconds
+        while not self.wish.ending and (left := until - time.monotonic()) > 0:
+            self.wake.wait(left)
+        with self._lock:
+            if self.wish.ending:
+                raise Abandoned
+            if time.monotonic() >= self._wanted_until:
+                # From now on nobody may begin to wait here: `opened` sends them to another connection.
+                self.wish.ending = True
+                raise self._unreached(self._route.patience or 0.0)
 
-    def _on_deadline(self, sidecar: Sidecar, selector: selectors.BaseSelector) -> None:
-        if self._limits is None and not self._ending:
-            self._fault = SidecarError(
-                f"the sidecar did not answer within {START_SECONDS:.0f} s of its start"
-            )
-        sidecar.signal(signal.SIGKILL)
-        selector.unregister(sidecar.stdout)
+    def _unreached(self, waited: float) -> SidecarError:
+        stage, since = self._stage or ("", 0.0)
+        reason = stage if stage and time.monotonic() - since >= _STAGE_SECONDS else self._trouble
+        return SidecarError(
+            f"no sidecar could be reached {self._route.where} within {waited:g} s (connect_timeout): "
+            f"it {reason}. {self._route.advice()}"
+        )
+
+    def _drop(self) -> None:
+        """Close what an attempt left, if anything."""
+        if self._session is not None:
+            self._session.close()
+        if self._transport is not None:
+            self._transport.outbox.close()
+            self._transport.close()
+        self._session = None
 
     def _finish(self) -> None:
-        """Reap the process and close everything; then tell, so that whoever learns of it finds it gone."""
+        """Close everything; then tell, so that whoever learns of it finds it gone."""
         try:
-            if self._sidecar is not None and self._selector is not None:
-                self._reap(self._sidecar, self._selector)
-        finally:
             self._on_end(self)
-            self._close()
-            story = self._sidecar.obituary() if self._sidecar is not None else ""
-            self._calls.fail_all(lambda: self._loss(story))
+        finally:
+            with _forks.held():
+                _forks.CONNECTIONS.discard(self)
+                self._drop()
+                self.wake.close()
+            self._calls.fail_all(self._loss)
             if not self._opened.done():
-                self._opened.set_exception(self._loss(story))
+                self._opened.set_exception(self._loss())
             self._closed.set_result(None)
 
-    def _close(self) -> None:
-        if self._outbox is not None:
-            self._outbox.close()
-        with _forks.held():
-            _forks.CONNECTIONS.discard(self)
-            if self._selector is not None:
-                self._selector.close()
-            if self._sidecar is not None:
-                self._sidecar.close()
-            self._close_wake()
-
-    def _reap(self, sidecar: Sidecar, selector: selectors.BaseSelector) -> None:
-        """Its stdout has ended, so the process is about to: hear its last words, and see that it is gone."""
-        if sidecar.stdout in selector.get_map():
-            selector.unregister(sidecar.stdout)
-        deadline = time.monotonic() + _LAST_WORDS_SECONDS
-        while not sidecar.ended():
-            if time.monotonic() >= deadline:
-                sidecar.signal(signal.SIGKILL)
-            if sidecar.stderr in selector.get_map() and selector.select(_POLL_SECONDS):
-                self._on_stderr(sidecar, selector)
-            else:
-                time.sleep(_POLL_SECONDS)
-        if sidecar.stderr in selector.get_map():
-            while chunk := read_some(sidecar.stderr, _CHUNK):
-                sidecar.tail.feed(chunk)
-
-    def _loss(self, story: str) -> Exception:
-        """The error for somebody who waited when the sidecar ended."""
-        if self._fault is not None:
-            fault = self._fault
-            message = f"{fault}; the sidecar {story}" if story else str(fault)
-            return type(fault)(message, kind=fault.kind, retryable=fault.retryable, data=fault.data)
-        if self._limits is None and self._sidecar is not None and self._sidecar.failed_at_will:
-            return SidecarError(f"the sidecar could not start on {self._store}: it {story}")
-        return ConnectionLostError(story)
+    def _loss(self) -> Exception:
+        """The error for somebody who waited when the sidecar ended, one each."""
+        transport, fault = self._transport, self._fault
+        if fault is None:
+            return ConnectionLostError(transport.story() if transport is not None else "was not there")
+        message = str(fault)
+        if transport is not None and transport.tells_of_faults():
+            message = f"{message}; the sidecar {transport.story()}"
+        return type(fault)(message, kind=fault.kind, retryable=fault.retryable, data=fault.data)
 
 
 def _uncancellable() -> concurrent.futures.Future[Any]:

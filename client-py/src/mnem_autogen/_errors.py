@@ -60,7 +60,7 @@ class TooLargeError(MnemError):
 
 
 class UnauthorizedError(MnemError):
-    """The token is missing, wrong, or not for this memory or verb."""
+    """The token is missing, wrong, withdrawn, or not for this memory or verb."""
 
 
 class InvalidContentError(MnemError, ValueError):
@@ -91,7 +91,10 @@ class ProtocolError(MnemError):
 
 
 class SidecarError(MnemError):
-    """The sidecar could not be started or reached: says which program, what it printed last, and the fix."""
+    """No sidecar could be had: one could not be started, or an endpoint not be reached.
+
+    Says which program or endpoint, what it printed last or how long it was waited for, and the fix.
+    """
 
 
 def refused(path: str, reason: str) -> InvalidContentError:

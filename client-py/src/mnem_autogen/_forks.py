@@ -1,6 +1,6 @@
 """What a fork must find in order: no sidecar half started, and a list of what the child has to let go of.
 
-A forked child inherits the parent's pipe ends. Held open there they would keep the parent's sidecar from
+A forked child inherits the parent's pipe ends and sockets. Held open there they would keep the sidecar from
 seeing that the parent has ended, so the child closes them at once.
 """
 

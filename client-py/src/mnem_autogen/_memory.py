@@ -27,16 +27,17 @@ from ._content import (
     decode_memory_item,
     encode_item,
 )
-from ._errors import InvalidRefError, SidecarError, refused
+from ._endpoint import read_endpoint
+from ._errors import InvalidRefError, refused
 from ._json import check_integer, check_text, dumps
 from ._reading import Reading, read
+from ._settings import check_connect_timeout
 from ._types import AddResult, Blame, Commit, ForgetResult, MemoryItem, Provenance, Snapshot, Stats
 
 _KEY_BYTES = 12
 """Random bytes of an idempotency key: 16 characters in base64."""
 _LOG_PAGE = 1000
 _DEFAULT_NAME = "default_list_memory"
-_DEFAULT_STORE = ".mnem"
 _DEFAULT_AUTHOR = "agent"
 
 
@@ -48,9 +49,11 @@ class MnemosyneMemoryConfig(BaseModel):
     store: str | None = None
     """The store directory, absolute; None: `MNEM_ENDPOINT`, `MNEM_STORE` or `./.mnem` where it is loaded."""
     endpoint: str | None = None
-    """A running sidecar's address."""
+    """A running sidecar's address, instead of `store`."""
     token: SecretStr | None = Field(default=None, exclude=True)
-    """The endpoint's token."""
+    """The endpoint's token; None: `MNEM_TOKEN` or `MNEM_TOKEN_FILE` where it is loaded."""
+    connect_timeout: float | None = None
+    """Seconds that a call waits for the endpoint; None: `MNEM_CONNECT_TIMEOUT`, or 10."""
     branch: str | None = None
     """The branch read and written; None: the memory's default branch."""
     author: str = _DEFAULT_AUTHOR
@@ -61,9 +64,9 @@ class MnemosyneMemory(Memory, Component[MnemosyneMemoryConfig]):
     """A memory that survives its process: every `add` and `clear` is a commit in a versioned store.
 
     It behaves as AutoGen's `ListMemory` does, and several objects, processes and machines' users may share
-    one. Constructing does no I/O; the first call starts the sidecar, which all memories of this process on
-    the same store share. It may be used from any event loop and thread, across `asyncio.run` calls, and after
-    a fork.
+    one. Constructing does no I/O; the first call starts the sidecar on `store`, or connects to the one at
+    `endpoint`; all memories of this process share that. A server that isn't up yet, or restarts, is waited
+    for. It may be used from any event loop and thread, across `asyncio.run` calls, and after a fork.
 
     What a caller does to an object that was given or returned never changes the memory. A call that is
     cancelled after it was sent either takes effect as a whole or not at all.
@@ -71,14 +74,18 @@ class MnemosyneMemory(Memory, Component[MnemosyneMemoryConfig]):
     Args:
         name: The memory's name: 1 to 255 UTF-8 bytes without control characters.
         store: A directory, made when missing. A relative one is taken from the working directory now.
-        endpoint: Address of a running sidecar, instead of `store`. Not in this version.
-        token: For an endpoint; never part of a dump.
+        endpoint: A running sidecar (`mnem-sidecar serve`), instead of `store`: `unix:///path/of/socket`,
+            `tcp://host:port` or `tls://host:port`. With neither: `MNEM_ENDPOINT`, `MNEM_STORE`, `./.mnem`.
+        token: For an endpoint; never part of a dump. None: `MNEM_TOKEN`, else what the file
+            `MNEM_TOKEN_FILE` holds, if any, at each connecting.
         branch: None for the memory's default branch.
-        author: Who commits.
+        author: Who commits. A server may know better, by the token.
+        connect_timeout: Seconds that a call waits for an endpoint; None: `MNEM_CONNECT_TIMEOUT`, else 10.
 
     Raises:
-        InvalidContentError: A `ValueError`; for a name, branch or author that can't be one.
-        ValueError: For both `store` and `endpoint`, or a `store` that is no directory path.
+        InvalidContentError: A `ValueError`; for a name, branch, author or token that can't be one.
+        ValueError: For both `store` and `endpoint`, a `store` that is no directory path, an `endpoint` that
+            is none, or a `connect_timeout` that is no number of seconds.
     """
 
     component_type = "memory"
@@ -95,15 +102,17 @@ class MnemosyneMemory(Memory, Component[MnemosyneMemoryConfig]):
         token: str | None = None,
         branch: str | None = None,
         author: str = _DEFAULT_AUTHOR,
+        connect_timeout: float | None = None,
     ) -> None:
         if store is not None and endpoint is not None:
             raise ValueError("give store (a directory) or endpoint (a running sidecar), not both")
         self._name = check_name(name)
         self._store = None if store is None else check_store(store)
-        self._endpoint = endpoint
-        self._token = token
+        self._endpoint = None if endpoint is None else read_endpoint(endpoint)
+        self._token = None if token is None else check_text(token, "token")
         self._branch = None if branch is None else check_text(branch, "branch")
         self._author = check_text(author, "author")
+        self._connect_timeout = None if connect_timeout is None else check_connect_timeout(connect_timeout)
         self._link: _registry.Link | None = None
         self._user = _registry.new_user()
 
@@ -157,9 +166,9 @@ class MnemosyneMemory(Memory, Component[MnemosyneMemoryConfig]):
         await self._write("clear", {})
 
     async def close(self) -> None:
-        """Let go of the sidecar; it ends with its last user in this process, and this waits until it has.
+        """Let go of the sidecar; with its last user here the connection ends, and a sidecar started for it.
 
-        May be called twice. A closed memory opens itself again when it is used.
+        Waits for that; may be called twice. A closed memory opens itself again when it is used.
         """
         if self._link is not None:
             await self._link.release(self._user)
@@ -168,9 +177,10 @@ class MnemosyneMemory(Memory, Component[MnemosyneMemoryConfig]):
         return MnemosyneMemoryConfig(
             name=self._name,
             store=self._store,
-            endpoint=self._endpoint,
+            endpoint=None if self._endpoint is None else str(self._endpoint),
             branch=self._branch,
             author=self._author,
+            connect_timeout=self._connect_timeout,
         )
 
     @classmethod
@@ -182,6 +192,7 @@ class MnemosyneMemory(Memory, Component[MnemosyneMemoryConfig]):
             token=None if config.token is None else config.token.get_secret_value(),
             branch=config.branch,
             author=config.author,
+            connect_timeout=config.connect_timeout,
         )
 
     # Beyond them.
@@ -328,17 +339,9 @@ class MnemosyneMemory(Memory, Component[MnemosyneMemoryConfig]):
         self._user = _registry.new_user()
 
     def _linked(self) -> _registry.Link:
-        """The link to the store, this object counted as one of its users."""
+        """The link to the store or endpoint, this object counted as one of its users."""
         if self._link is None:
-            endpoint = self._endpoint
-            if endpoint is None and self._store is None:
-                endpoint = os.environ.get("MNEM_ENDPOINT") or None
-            if endpoint is not None:
-                raise SidecarError(
-                    f"can't connect to {endpoint}: mnem-autogen 0.1 has no sockets yet, they come with the "
-                    "sidecar container (0.2); give store=DIRECTORY, or unset MNEM_ENDPOINT"
-                )
-            self._link = _registry.link(self._store or os.environ.get("MNEM_STORE") or _DEFAULT_STORE)
+            self._link = _registry.find_link(self._store, self._endpoint, self._token, self._connect_timeout)
             weakref.finalize(self, self._link.drop, self._user).atexit = False
         self._link.retain(self._user, self._name)
         return self._link
@@ -381,7 +384,7 @@ class MnemosyneMemory(Memory, Component[MnemosyneMemoryConfig]):
         async def call(asked: str, params: dict[str, Any]) -> Answer:
             return await link.call(asked, dumps(params))
 
-        return await read(call, method, (link.store, self._name, self._branch), self._params({}))
+        return await read(call, method, (link, self._name, self._branch), self._params({}))
 
     async def _show(self, at: str | int | None) -> tuple[Commit | None, list[MemoryItem]]:
         fields = at_field(at)

@@ -1,4 +1,4 @@
-"""One sidecar a process and store: who uses it, when it is started, replaced and ended."""
+"""One connection a process and sidecar: who uses it, when it is made, replaced and ended."""
 
 from __future__ import annotations
 
@@ -14,23 +14,30 @@ from typing import TypeVar, cast
 
 from . import _forks
 from ._calls import Answer
-from ._connection import Connection, ConnectionLostError, Limits
+from ._connection import Connection, ConnectionLostError
+from ._dial import EndpointRoute
+from ._endpoint import Endpoint
 from ._errors import MnemError, SidecarError
 from ._json import dumps
+from ._session import Limits
+from ._settings import find_connect_timeout, find_endpoint
+from ._sidecar import SpawnRoute
+from ._transport import Route
 
 _T = TypeVar("_T")
 
 _PAUSES = (0.0, 0.1, 0.5)
 """Seconds before each further attempt, after a sidecar was lost with a request unanswered."""
+_DEFAULT_STORE = ".mnem"
 _EXIT_SECONDS = 5.0
 _KILLED_SECONDS = 2.0
 
 
 class Link:
-    """This process's way to one store, whichever sidecar serves it at the moment."""
+    """This process's way to one store or endpoint, whichever connection serves it at the moment."""
 
-    def __init__(self, store: str) -> None:
-        self.store = store
+    def __init__(self, new_route: Callable[[], Route]) -> None:
+        self._new_route = new_route
         self._lock = threading.Lock()
         self._connection: Connection | None = None
         self._users: dict[int, str] = {}
@@ -47,7 +54,10 @@ class Link:
             self._users[user] = memory
 
     async def release(self, user: int) -> None:
-        """Count `user` no more. With the last one the sidecar ends, and this waits until it is gone."""
+        """Count `user` no more. With the last one the connection ends, and this waits until it is gone.
+
+        A sidecar of this process's own ends with it.
+        """
         with self._lock:
             while self._dropped:
                 self._users.pop(self._dropped.popleft(), None)
@@ -64,28 +74,29 @@ class Link:
         if last:
             connection.end()
             await connection.closed()
-        elif unused:
+        elif unused and connection.is_open:
             # Only to let the sidecar forget what it keeps at hand: nothing hangs on the answer.
             with contextlib.suppress(MnemError, ConnectionLostError):
                 await connection.request("close", dumps({"memory": memory}))
 
     def drop(self, user: int) -> None:
-        """Count `user` no more, as it is collected and was never closed. The sidecar stays for the next one.
+        """Count `user` no more, as it is collected and was never closed. The connection stays for the next.
 
         Takes no lock: it may happen in any thread at any place, also where the lock is held.
         """
         self._dropped.append(user)
 
     async def limits(self) -> Limits:
-        """What the sidecar takes; starts one if need be.
+        """What the sidecar takes; starts or reaches one if need be.
 
         Raises:
             SidecarError: No sidecar could be had.
+            UnauthorizedError: It does not know the token.
         """
         return await self._persist(Connection.opened)
 
     async def call(self, method: str, params: bytes) -> Answer:
-        """Ask the sidecar, starting one if need be; ask again where one was lost before it answered.
+        """Ask the sidecar, reaching one if need be; ask again where one was lost before it answered.
 
         Asking again is safe: reads change nothing, and a write carries its idempotency key.
 
@@ -120,7 +131,7 @@ class Link:
         self._forget(connection)
         if before == len(_PAUSES):
             raise SidecarError(
-                f"the sidecar on {self.store} was lost {before + 1} times over one request; "
+                f"the sidecar {connection.where} was lost {before + 1} times over one request; "
                 f"the last one {error}"
             ) from error
         if _PAUSES[before] > 0:
@@ -130,7 +141,7 @@ class Link:
         with self._lock:
             if self._connection is None or not self._connection.usable:
                 with _forks.held():
-                    connection = Connection(self.store, self._forget)
+                    connection = Connection(self._new_route(), self._forget)
                     _forks.CONNECTIONS.add(connection)
                 self._connection = connection
                 connection.start()
@@ -142,21 +153,48 @@ class Link:
                 self._connection = None
 
     def reset(self) -> None:
-        """In a forked child: the same users, and a sidecar of the child's own at the first use."""
+        """In a forked child: the same users, and a connection of the child's own at the first use."""
         self._lock = threading.Lock()
         self._connection = None
 
 
 _lock = threading.Lock()
 _user_numbers = itertools.count()
-_links: dict[str, Link] = {}
+_links: dict[object, Link] = {}
+
+
+def find_link(
+    store: str | None, endpoint: Endpoint | None, token: str | None, connect_timeout: float | None
+) -> Link:
+    """The link for what was given, or else for what the environment says now.
+
+    Raises:
+        SidecarError: A variable can't be used.
+    """
+    if store is None and endpoint is None:
+        endpoint = find_endpoint()
+    if endpoint is not None:
+        return link_to(endpoint, token, find_connect_timeout(connect_timeout))
+    return link(store or os.environ.get("MNEM_STORE") or _DEFAULT_STORE)
 
 
 def link(store: str) -> Link:
     """The one link of this process to the store directory, however its path is spelled."""
     real = os.path.realpath(store)
+    return _link(real, lambda: SpawnRoute(real))
+
+
+def link_to(endpoint: Endpoint, token: str | None, patience: float) -> Link:
+    """The one link of this process to a running sidecar, by this token (None: what the environment says).
+
+    Those who show another token, or wait for another time, have a link of their own.
+    """
+    return _link((endpoint, token, patience), lambda: EndpointRoute(endpoint, token, patience))
+
+
+def _link(key: object, new_route: Callable[[], Route]) -> Link:
     with _lock:
-        return _links.setdefault(real, Link(real))
+        return _links.setdefault(key, Link(new_route))
 
 
 def new_user() -> int:
@@ -165,7 +203,7 @@ def new_user() -> int:
 
 
 def connections() -> list[Connection]:
-    """Every connection of this process whose sidecar has not ended."""
+    """Every connection of this process that has not ended."""
     return [cast("Connection", connection) for connection in list(_forks.CONNECTIONS)]
 
 
