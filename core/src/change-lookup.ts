@@ -27,14 +27,19 @@ export class ChangeLookup {
 
   /** The changes that set these nodes, in the order asked. Throws `corrupt_store` where a row does not set its node. */
   async find(places: readonly NodePlace[]): Promise<SettingChange[]> {
+    return (await this.findWithRows(places)).map(({ change }) => change)
+  }
+
+  /** The same, each with the row that it stands in. */
+  async findWithRows(places: readonly NodePlace[]): Promise<{ row: Row; change: SettingChange }[]> {
     await this.load(new Set(places.map(({ seq }) => seq)))
     return places.map(({ key, seq }) => {
       const found = this.rows.get(seq)
       const change = found?.changes.get(key)
-      if (change === undefined) {
+      if (found === undefined || change === undefined) {
         throw corruptIndex('a row does not set the node it is known for', found?.row.id ?? new Uint8Array())
       }
-      return change
+      return { row: found.row, change }
     })
   }
 

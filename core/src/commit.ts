@@ -12,6 +12,8 @@ import {
   corruptIndex,
   itemKey,
   itemValue,
+  mergeKey,
+  mergeValue,
   requestKey,
 } from './keys.ts'
 import { itemId } from './names.ts'
@@ -37,12 +39,16 @@ export interface Target {
   head: HeldHead
 }
 
-/** Make a commit of `changes` on the head that is held, and give its row. The head is moved on to it. */
+/**
+ * Make a commit of `changes` on the head that is held, and give its row. The head is moved on to it. A merge has a second
+ * parent; its changes are against the first.
+ */
 export async function commit(
   writer: EngineWriter,
   target: Target,
   changes: Change[],
   text: CommitText,
+  second?: Row,
 ): Promise<Row> {
   const { memory, head } = target
   const before = head.snapshot
@@ -55,7 +61,8 @@ export async function commit(
   const lookup = new ChangeLookup(writer, memory.id)
   const stateId = await state.id((missing) => readFields(lookup, missing))
   const parent = before?.row
-  const parents = parent === undefined ? [] : [parent.id]
+  const parentRows = [parent, second].filter((row) => row !== undefined)
+  const parents = parentRows.map((row) => row.id)
   const { line, depth, isFirst } = await nextPlace(writer, memory.id, parent)
   let { time } = text
   let id = objectId(encodeCommit({ ...text, time, parents, state: stateId }))
@@ -74,12 +81,14 @@ export async function commit(
     memory: memory.id,
     line,
     depth,
-    parents: parent === undefined ? [] : [parent.seq],
+    parents: parentRows.map((row) => row.seq),
     id,
     body,
   }
   await writer.append(row)
   await index(writer, row, changes)
+  if (second !== undefined)
+    await writer.putEntry(memory.id, mergeKey(line, depth), mergeValue(second.line, second.depth))
   if (text.request !== undefined) await writer.putEntry(memory.id, requestKey(text.request.key), encode(seq))
   await moveBranch(writer, target, parent, row)
   head.snapshot = { row, state, appendsFrom: appends ? (before?.appendsFrom ?? -1) : row.depth }
@@ -96,6 +105,18 @@ async function moveBranch(
   throw new MnemError('busy', 'Another writer moved the branch inside the write lock; try again.')
 }
 
+/** Move the branch that is held on to a commit that is there already. */
+export async function moveHead(
+  writer: EngineWriter,
+  target: Target,
+  from: Row | undefined,
+  to: Row,
+): Promise<void> {
+  // Its state is read anew at the next use.
+  target.head.snapshot = undefined
+  await moveBranch(writer, target, from, to)
+}
+
 /** A commit that is there already, made on another branch: this branch comes to stand on it too. */
 async function adopt(
   writer: EngineWriter,
@@ -105,8 +126,7 @@ async function adopt(
   { request }: CommitText,
 ): Promise<Row> {
   if (request !== undefined) {
-    const value = encode([request.digest, row.seq])
-    await writer.putEntry(target.memory.id, requestKey(request.key), value)
+    await rememberNothing(writer, target.memory.id, request, row)
   }
   await moveBranch(writer, target, from, row)
   return row
@@ -160,8 +180,8 @@ async function index(writer: EngineWriter, row: Row, changes: readonly Change[])
   }
 }
 
-/** What was done under an idempotency key: the row of its commit, or that none was due. */
-export type Replay = { row: Row } | 'nothing'
+/** What was done under an idempotency key: the row of its commit (`found`: of one that there was already), or that none was due. */
+export type Replay = { row: Row; found?: true } | 'nothing'
 
 /** Look a key up. Throws `conflict` where it stands for another request. */
 export async function findReplay(
@@ -181,7 +201,8 @@ export async function findReplay(
     replay = { row }
   } else if (Array.isArray(value)) {
     digest = value[0] as Uint8Array
-    if (typeof value[1] === 'number') replay = { row: (await writer.rows(memory, [value[1]]))[0] as Row }
+    if (typeof value[1] === 'number')
+      replay = { row: (await writer.rows(memory, [value[1]]))[0] as Row, found: true }
   }
   if (digest !== undefined && Buffer.compare(digest, request.digest) === 0) return replay
   throw new MnemError(
@@ -193,11 +214,13 @@ export async function findReplay(
   )
 }
 
-/** Remember that a request under a key had nothing to commit. */
+/** Remember that a request under a key had nothing to commit, or which commit there was already for it. */
 export async function rememberNothing(
   writer: EngineWriter,
   memory: number,
   request: { key: string; digest: Uint8Array },
+  row?: Row,
 ): Promise<void> {
-  await writer.putEntry(memory, requestKey(request.key), encode([request.digest]))
+  const value = row === undefined ? [request.digest] : [request.digest, row.seq]
+  await writer.putEntry(memory, requestKey(request.key), encode(value))
 }

@@ -1,12 +1,14 @@
 import { breathe } from './breathe.ts'
 import { backwards, runsThrough, stretches } from './chain.ts'
-import { ChangeLookup, type SettingChange } from './change-lookup.ts'
+import { ChangeLookup } from './change-lookup.ts'
 import type { EngineReader, MemoryRecord, Row } from './engine/engine.ts'
 import { invalidParams } from './errors.ts'
 import { toHex } from './id.ts'
+import { writerOf } from './identity.ts'
 import { renderNode } from './item.ts'
-import { events, type ItemEvent, lastEvent } from './item-index.ts'
+import { events, type ItemEvent } from './item-index.ts'
 import { itemNumber, noSuchItem } from './names.ts'
+import { descending, reachOf } from './reach.ts'
 import { decodeRecord } from './record.ts'
 import { headOf, resolve, unknownCommit } from './refs.ts'
 import type {
@@ -45,43 +47,58 @@ export async function log(reader: EngineReader, memory: MemoryRecord, request: L
   const limit = request.limit ?? DEFAULT_LIMIT
   if (!Number.isSafeInteger(limit) || limit < 1 || limit > MAX_LIMIT)
     throw invalidParams('limit', `is not 1 to ${MAX_LIMIT}`)
-  const start = await firstOf(reader, memory, request)
-  const commits: Commit[] = []
-  if (start === undefined) return { commits }
-  // Each commit is shown once its parent, the next row, is known: one read serves both.
-  let child: Row | undefined
-  for await (const row of backwards(reader, start)) {
-    if (child !== undefined) add(commits, child, [row], request.since)
-    if (commits.length === limit) return { commits, next: (commits.at(-1) as Commit).id }
-    child = row
+  const top = await resolve(reader, memory, request.branch, request.at)
+  if (top === undefined) return { commits: [] }
+  const rows: Row[] = []
+  for await (const row of await walk(reader, memory, request, top)) {
+    if (request.since !== undefined && decodeRecord(row.body).time < request.since) continue
+    if (rows.length === limit) {
+      const last = rows.at(-1) as Row
+      return { commits: await showCommits(reader, rows), next: toHex(last.id) }
+    }
+    rows.push(row)
   }
-  if (child !== undefined) add(commits, child, [], request.since)
-  return { commits }
+  return { commits: await showCommits(reader, rows) }
 }
 
-function add(commits: Commit[], row: Row, parents: readonly Row[], since: number | undefined): void {
-  const commit = commitOf(row, parents)
-  if (since === undefined || commit.time >= since) commits.push(commit)
-}
-
-/** Where a log begins: at `at` or the head, or behind the commit that the caller saw last. */
-async function firstOf(
+/** The commits of a log, newest first, behind the one that the caller saw last. */
+async function walk(
   reader: EngineReader,
   memory: MemoryRecord,
-  request: LogRequest,
-): Promise<Row | undefined> {
-  const top = await resolve(reader, memory, request.branch, request.at)
-  if (request.after === undefined || top === undefined) return top
-  const last = (await resolve(reader, memory, request.branch, request.after)) as Row
-  if (!runsThrough(await stretches(reader, top), last)) {
+  { branch, after, first_parent }: LogRequest,
+  top: Row,
+): Promise<AsyncGenerator<Row>> {
+  const last = after === undefined ? undefined : ((await resolve(reader, memory, branch, after)) as Row)
+  const isFirstParent = first_parent === true
+  const chain = isFirstParent ? await stretches(reader, top) : []
+  const reach = isFirstParent ? undefined : await reachOf(reader, top)
+  if (last !== undefined && !(reach === undefined ? runsThrough(chain, last) : reach.has(last)))
     throw unknownCommit(
       memory.name,
-      request.after,
+      after as string,
       '`after` is not part of this log; give the `next` of the answer before',
     )
-  }
-  const parent = last.parents[0]
-  return parent === undefined ? undefined : (await reader.rows(memory.id, [parent]))[0]
+  if (reach !== undefined) return descending(reader, memory.id, reach, last?.seq)
+  const [parent] = last?.parents ?? []
+  if (last === undefined) return backwards(reader, top)
+  return parent === undefined ? none() : backwards(reader, (await reader.rows(memory.id, [parent]))[0] as Row)
+}
+
+async function* none(): AsyncGenerator<Row> {}
+
+/** Rows as commits; parents that are not among them are read together. */
+async function showCommits(reader: EngineReader, rows: readonly Row[]): Promise<Commit[]> {
+  const known = new Map(rows.map((row) => [row.seq, row]))
+  const missing = new Set(rows.flatMap(({ parents }) => parents).filter((seq) => !known.has(seq)))
+  const [first] = rows
+  if (first !== undefined && missing.size > 0)
+    for (const row of await reader.rows(first.memory, Array.from(missing))) known.set(row.seq, row)
+  return rows.map((row) =>
+    commitOf(
+      row,
+      row.parents.map((seq) => known.get(seq) as Row),
+    ),
+  )
 }
 
 /** The commit that gave an item the value it has at the head or `at`. */
@@ -89,15 +106,14 @@ export async function why(reader: EngineReader, memory: MemoryRecord, request: W
   const number = itemNumber(memory.prefix, request.id)
   const row = await resolve(reader, memory, request.branch, request.at)
   if (number === undefined || row === undefined) throw noSuchItem(memory.name, request.id)
-  const event = await lastEvent(reader, memory.id, number, await stretches(reader, row))
-  if (event?.set !== true) throw noSuchItem(memory.name, request.id)
-  const [writer] = (await reader.rows(memory.id, [event.seq])) as [Row]
-  const [change] = await new ChangeLookup(reader, memory.id).find([{ key: number, seq: event.seq }])
-  const item = renderNode(memory.prefix, number, change as SettingChange)
-  return { commit: await showCommit(reader, writer), item }
+  const written = await writerOf(reader, memory.id, number, await stretches(reader, row))
+  if (written === undefined) throw noSuchItem(memory.name, request.id)
+  // Under the number that was asked for, which it may have since a merge only.
+  const item = renderNode(memory.prefix, number, written.change)
+  return { commit: await showCommit(reader, written.row), item }
 }
 
-/** Every commit on the branch's chain of first parents that set an item or removed it, newest first. */
+/** Every commit that set an item or removed it, newest first; what a merge brought in, followed to where it came from. */
 export async function history(
   reader: EngineReader,
   memory: MemoryRecord,
@@ -106,20 +122,40 @@ export async function history(
   const number = itemNumber(memory.prefix, request.id)
   const head = await headOf(reader, memory, request.branch)
   if (number === undefined || head === undefined) throw noSuchItem(memory.name, request.id)
+  const entries = await eventsOf(reader, memory, head, number, 'all')
+  if (entries.length === 0) throw noSuchItem(memory.name, request.id)
+  entries.sort((a, b) => b.seq - a.seq)
+  return { entries: entries.map(({ entry }) => entry) }
+}
+
+/** The events of a number on a chain; `one` for those of the item alone that is live at its end. */
+async function eventsOf(
+  reader: EngineReader,
+  memory: MemoryRecord,
+  head: Row,
+  number: number,
+  which: 'all' | 'one',
+): Promise<{ seq: number; entry: HistoryEntry }[]> {
   const found: ItemEvent[] = []
   for await (const event of events(reader, memory.id, number, await stretches(reader, head)))
     found.push(event)
-  if (found.length === 0) throw noSuchItem(memory.name, request.id)
   const lookup = new ChangeLookup(reader, memory.id)
-  const entries: HistoryEntry[] = []
+  const entries: { seq: number; entry: HistoryEntry }[] = []
   for (const [index, { seq, set }] of found.entries()) {
     const wasSet = found[index + 1]?.set === true
     const [row] = (await reader.rows(memory.id, [seq])) as [Row]
     const change = set ? (await lookup.find([{ key: number, seq }]))[0] : undefined
     const kind = change === undefined ? 'removed' : wasSet ? 'changed' : 'added'
     const item = change === undefined ? null : renderNode(memory.prefix, number, change)
-    entries.push({ commit: await showCommit(reader, row), kind, item })
+    entries.push({ seq, entry: { commit: await showCommit(reader, row), kind, item } })
+    const theirs = change?.kind === 'item' ? change.origin?.theirs : undefined
+    const second = row.parents[1]
+    if (theirs !== undefined && second !== undefined) {
+      const [parent] = (await reader.rows(memory.id, [second])) as [Row]
+      entries.push(...(await eventsOf(reader, memory, parent, theirs, 'one')))
+    }
+    if (which === 'one' && kind === 'added') break
     await breathe()
   }
-  return { entries }
+  return entries
 }

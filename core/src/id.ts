@@ -12,3 +12,8 @@ export function objectId(cbor: Uint8Array): Buffer {
 export function toHex(id: Uint8Array): string {
   return Buffer.from(id.buffer, id.byteOffset, id.byteLength).toString('hex')
 }
+
+/** The bytes of an id that is written as hex digits. */
+export function fromHex(text: string): Buffer {
+  return Buffer.from(text, 'hex')
+}

@@ -7,12 +7,14 @@ import { objectId, toHex } from './id.ts'
  *
  *     'c' id[8] seq[6]              -> ''              a commit by its id's first bytes
  *     'i' number[5] line[4] depth[5] -> [seq, set]     a commit that set or removed an item
+ *     'm' line[4] depth[5]           -> [line, depth]   a merge, and the place of its second parent
  *     'k' hash[16]                  -> seq | [digest] | [digest, seq]
  *                                      an idempotency key; a digest where no commit was due, or another's was there
  */
 const COMMIT = 0x63
 const ITEM = 0x69
 const REQUEST = 0x6b
+const MERGE = 0x6d
 
 const ID_PREFIX = 8
 const LARGEST_LINE = 0xffffffff
@@ -60,6 +62,23 @@ export function itemValue(seq: number, set: boolean): Buffer {
 export function readItemValue(value: Uint8Array): { seq: number; set: boolean } {
   const [seq, set] = decode(value) as [number, boolean]
   return { seq, set }
+}
+
+export function mergeKey(line: number, depth: number): Buffer {
+  const key = Buffer.alloc(10)
+  key[0] = MERGE
+  key.writeUInt32BE(Math.min(line, LARGEST_LINE), 1)
+  key.writeUIntBE(Math.min(depth, LARGEST_DEPTH), 5, 5)
+  return key
+}
+
+export function mergeValue(line: number, depth: number): Buffer {
+  return encode([line, depth])
+}
+
+export function readMergeValue(value: Uint8Array): { line: number; depth: number } {
+  const [line, depth] = decode(value) as [number, number]
+  return { line, depth }
 }
 
 export function requestKey(key: string): Buffer {

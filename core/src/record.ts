@@ -21,7 +21,8 @@ import type { Provenance } from './types.ts'
  *     [5]                                                    the counter is removed
  *     [6, number, object]                                    an item whose content was purged: its object's id remains
  *
- * `origin` is for what a merge brings in: `[commit id, number]`, where the item was born. Codes 1, 4, 6 and origins are
+ * `origin` is for what a merge sets: `[commit id, number, theirs?]`, where the item was born, and where its value is that
+ * of the second parent the number that it has there. Codes 1, 4, 6 and origins are
  * read by this version and written by those that import, purge and merge.
  */
 export type Change =
@@ -37,6 +38,8 @@ export type Change =
 export interface Origin {
   commit: Uint8Array
   number: number
+  /** The item's number in the second parent, where its value was taken from there. */
+  theirs?: number | undefined
 }
 
 export interface CommitRecord {
@@ -68,7 +71,7 @@ function encodeChange(change: Change): CborValue[] {
   switch (change.kind) {
     case 'item': {
       const { content, provenance, event_time } = change.fields
-      const origin = change.origin === undefined ? null : [change.origin.commit, change.origin.number]
+      const origin = change.origin === undefined ? null : encodeOrigin(change.origin)
       return trimmed([
         0,
         change.number,
@@ -100,6 +103,10 @@ function encodeChange(change: Change): CborValue[] {
     case 'redacted':
       return [6, change.number, change.object]
   }
+}
+
+function encodeOrigin({ commit, number, theirs }: Origin): CborValue[] {
+  return theirs === undefined ? [commit, number] : [commit, number, theirs]
 }
 
 function trimmed(values: CborValue[]): CborValue[] {
@@ -164,8 +171,9 @@ function nodeFields(
 
 function origin(value: CborValue | undefined): Origin | undefined {
   if (value === undefined || value === null) return undefined
-  const [commit, number] = list(value)
-  return { commit: id(commit), number: integer(number) }
+  const [commit, number, theirs] = list(value)
+  const born = { commit: id(commit), number: integer(number) }
+  return theirs === undefined ? born : { ...born, theirs: integer(theirs) }
 }
 
 function list(value: CborValue | undefined): readonly CborValue[] {

@@ -71,6 +71,11 @@ export class State {
     return this.counter !== undefined
   }
 
+  /** What the counter node holds. */
+  get counterValue(): number | undefined {
+    return this.counter
+  }
+
   /** The number that the next item gets: the counter, or one above the highest live item where that is larger. */
   get top(): number {
     return Math.max(this.counter ?? 0, this.highest + 1)

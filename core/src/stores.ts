@@ -33,6 +33,8 @@ import type {
   MemoriesRequest,
   MemoryInfo,
   MemoryStats,
+  MergeRequest,
+  MergeResult,
   Stats,
   Why,
   WhyRequest,
@@ -44,6 +46,7 @@ import {
   prepareAdd,
   prepareClear,
   prepareForget,
+  prepareMerge,
   type Transaction,
   type WriteLimits,
 } from './writes.ts'
@@ -284,6 +287,11 @@ export class Stores {
       control,
       (writer, record) => deleteBranch(writer, record, name),
     )
+  }
+
+  /** Merge a commit into a branch, keeping the items of both. */
+  merge(request: MergeRequest, control?: WriteControl): Promise<MergeResult> {
+    return this.write(request.memory, () => prepareMerge(request), control)
   }
 
   /** The memories that hold at least one commit, by name. */

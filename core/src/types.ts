@@ -254,3 +254,45 @@ export interface BranchRequest {
   /** Where it begins; default the head of the default branch. */
   at?: At | undefined
 }
+
+/** How a conflict is settled: `ours`, `theirs`, `base`, `delete`, or an item to take its place. */
+export type MergeResolution = 'ours' | 'theirs' | 'base' | 'delete' | NewItem
+
+export interface MergeRequest {
+  memory: string
+  /** What is merged: a commit-ish or a time. */
+  from: At
+  /** The branch that it is merged into; default the default branch. */
+  into?: string | undefined
+  strategy?: string | undefined
+  /** By item id, as conflicts name it. */
+  resolutions?: Readonly<Record<string, MergeResolution>> | undefined
+  author?: string | undefined
+  message?: string | undefined
+  time?: number | undefined
+  idempotency_key?: string | undefined
+}
+
+export interface MergeConflict {
+  /** In ours, or where it would stand there. */
+  id: string
+  kind: 'edit/edit' | 'edit/delete' | 'delete/edit'
+  base: JsonText | null
+  ours: JsonText | null
+  theirs: JsonText | null
+}
+
+/** Items of theirs that have other numbers now: `count` of them, one after another. */
+export interface Renumbering {
+  from: string
+  to: string
+  count: number
+}
+
+export interface MergeResult {
+  status: 'up_to_date' | 'fast_forward' | 'merged' | 'conflicts'
+  commit?: string
+  renumbered?: Renumbering[]
+  conflicts?: MergeConflict[]
+  replayed?: true
+}

@@ -5,12 +5,23 @@ import { invalidParams, MnemError } from './errors.ts'
 import { type HeldHead, replay } from './heads.ts'
 import { objectId, toHex } from './id.ts'
 import { packItem } from './item.ts'
+import type { Resolution } from './merge.ts'
+import { mergedResult, mergeInto } from './merging.ts'
 import { checkMemoryName, checkText, itemId, itemNumber, MAX_NUMBER, noSuchItem } from './names.ts'
 import { type NodeFields, setProvenance } from './object.ts'
 import { type Change, decodeRecord } from './record.ts'
-import { noSuchBranch, resolve } from './refs.ts'
+import { noSuchBranch, resolve, unknownCommit } from './refs.ts'
 import type { State } from './state.ts'
-import type { AddRequest, AddResult, ForgetRequest, ForgetResult, WriteRequest } from './types.ts'
+import type {
+  AddRequest,
+  AddResult,
+  ForgetRequest,
+  ForgetResult,
+  MergeRequest,
+  MergeResolution,
+  MergeResult,
+  WriteRequest,
+} from './types.ts'
 
 /** The three ways to change a memory. Each is prepared outside the write lock and made inside it. */
 
@@ -169,7 +180,7 @@ async function stateAt(
 }
 
 /** Removals of these numbers, in ascending order, as runs. */
-function removals(numbers: readonly number[]): Change[] {
+export function removals(numbers: readonly number[]): Change[] {
   const runs: Extract<Change, { kind: 'remove' }>[] = []
   for (const number of numbers) {
     const last = runs.at(-1)
@@ -185,6 +196,61 @@ function forgetResult(replay: Replay): ForgetResult {
   for (const change of decodeRecord(replay.row.body).changes)
     if (change.kind === 'remove') forgotten += change.count
   return { commit: toHex(replay.row.id), forgotten }
+}
+
+/** Prepare a merge of a commit into a branch. */
+export function prepareMerge(request: MergeRequest): Work<MergeResult> {
+  const { memory: name, from, into, strategy, resolutions = {} } = request
+  if (strategy !== undefined && strategy !== 'ours' && strategy !== 'theirs')
+    throw invalidParams('strategy', 'must be "ours" or "theirs"')
+  const asked = [String(from), strategy ?? null, ...Object.entries(resolutions).map(describeResolution)]
+  const write = prepareWrite({ ...request, branch: into }, 'merge', asked)
+  return async (transaction) => {
+    const { writer } = transaction
+    if ((await writer.memory(name)) === undefined)
+      throw unknownCommit(name, String(from), 'nobody has written to it')
+    const target = await findTarget(transaction, { ...request, branch: into })
+    const { prefix } = target.memory
+    const replayed = write.key && (await findReplay(writer, target.memory.id, write.key))
+    if (replayed === 'nothing') return { status: 'up_to_date', replayed: true }
+    if (replayed) return { ...mergedResult(prefix, replayed.row, replayed.found === true), replayed: true }
+    const theirs = await resolve(writer, target.memory, undefined, from)
+    if (theirs === undefined) throw unknownCommit(name, String(from), 'there is no commit there yet')
+    const isBranch = typeof from === 'string' && (await writer.ref(target.memory.id, from)) !== undefined
+    const { result, row } = await mergeInto(transaction, target, {
+      theirs,
+      branch: isBranch && from !== target.branch ? from : undefined,
+      resolutions: new Map(
+        Object.entries(resolutions).map(([id, given]) => [numberOf(prefix, id), readResolution(given, id)]),
+      ),
+      strategy,
+      text: write.text(`merge ${from} into ${target.branch}`),
+    })
+    if (write.key && result.status !== 'merged' && result.status !== 'conflicts')
+      await rememberNothing(writer, target.memory.id, write.key, row)
+    return result
+  }
+}
+
+function numberOf(prefix: string, id: string): number {
+  const number = itemNumber(prefix, id)
+  if (number === undefined) throw invalidParams(`resolutions[${JSON.stringify(id)}]`, 'is no id of an item')
+  return number
+}
+
+const WORDS: readonly string[] = ['ours', 'theirs', 'base', 'delete']
+
+function readResolution(given: MergeResolution, id: string): Resolution {
+  const path = `resolutions[${JSON.stringify(id)}]`
+  if (typeof given === 'object') return { fields: packItem(given, path, Number.MAX_SAFE_INTEGER) }
+  if (WORDS.includes(given)) return given
+  throw invalidParams(path, 'must be "ours", "theirs", "base", "delete" or an item')
+}
+
+function describeResolution([id, given]: [string, MergeResolution]) {
+  return typeof given === 'object'
+    ? [id, describe(packItem(given, id, Number.MAX_SAFE_INTEGER))]
+    : [id, given]
 }
 
 /** What all writes share: the commit's text, and the key with a digest of everything that was asked. */
