@@ -73,7 +73,7 @@ export const GROUPS: readonly MethodGroup[] = [
     served: true,
     methods: [branches, branchMethod, switchMethod, deleteBranch],
   },
-  { capability: 'merge', title: 'Merging', served: false, methods: [merge] },
+  { capability: 'merge', title: 'Merging', served: true, methods: [merge] },
   { capability: 'verify', title: 'Checking', served: false, methods: [verify] },
   {
     capability: 'transfer',

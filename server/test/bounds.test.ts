@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { tempDir } from './daemon.ts'
 import { frame, request, textItem } from './frames.ts'
-import { makeToken, Server, SocketPeer } from './serving.ts'
+import { makeCertificate, makeToken, Server, SocketPeer } from './serving.ts'
 
 const MiB = 1024 * 1024
 
@@ -38,6 +38,16 @@ describe('connections', () => {
     // One of the crowd may have the second place.
     await expect.poll(() => server.metric('mnem_connections_refused_total{reason="too_many"}')).toBe(399)
     expect((await peer.result('ping')).ready).toBe(true)
+  })
+
+  it('over the limit are told so over TLS too', async () => {
+    const { certFile, keyFile, cert } = makeCertificate(tempDir(), 'a')
+    const tls = ['--listen', 'tls:127.0.0.1:0', '--tls-cert', certFile, '--tls-key', keyFile]
+    const { server } = await serving('--max-connections', '1', ...tls)
+    await new SocketPeer({ tls: server.port('tls'), ca: cert }).hello()
+    const second = new SocketPeer({ tls: server.port('tls'), ca: cert })
+    expect((await second.inbox.answer(null)).error?.data.kind).toBe('busy')
+    await second.closed
   })
 
   it('that say nothing are ended in time', async () => {

@@ -46,6 +46,43 @@ describe('history over the wire', () => {
     expect((await peer.result('branches', { memory })).branches).toHaveLength(1)
   })
 
+  it('merges two branches, keeping what both added', async () => {
+    const path = join(tempDir(), 'm.sock')
+    await Server.start({ args: ['--listen', `unix:${path}`] })
+    const peer = await new SocketPeer(path).hello()
+    await peer.result('add', { memory, items: [textItem('a')] })
+    await peer.result('branch', { memory, name: 'trial' })
+    await peer.result('add', { memory, items: [textItem('ours')] })
+    const theirs = await peer.result('add', { memory, branch: 'trial', items: [textItem('theirs')] })
+    const merged = await peer.result('merge', { memory, from: 'trial', idempotency_key: 'k' })
+    expect(merged).toMatchObject({
+      status: 'merged',
+      renumbered: [{ from: 'm:0000000001', to: 'm:0000000002', count: 1 }],
+    })
+    expect(await peer.result('merge', { memory, from: 'trial', idempotency_key: 'k' })).toEqual({
+      ...merged,
+      replayed: true,
+    })
+    const { items } = await peer.result('query', { memory })
+    expect(items.map(({ content }: { content: { text: string } }) => content.text)).toEqual([
+      'a',
+      'ours',
+      'theirs',
+    ])
+    expect((await peer.result('why', { memory, id: 'm:0000000002' })).commit.id).toBe(theirs.commit)
+    expect((await peer.result('log', { memory })).commits).toHaveLength(4)
+    expect((await peer.call('merge', { memory, from: 'trial', strategy: 'both' })).error?.data).toMatchObject(
+      {
+        kind: 'invalid_params',
+        path: 'strategy',
+      },
+    )
+    const resolutions = { 'm:0000000000': 'neither' }
+    expect((await peer.call('merge', { memory, from: 'trial', resolutions })).error?.data.kind).toBe(
+      'invalid_params',
+    )
+  })
+
   it('is for tokens that may read, its branches for those that may write', async () => {
     const path = join(tempDir(), 'm.sock')
     const file = join(tempDir(), 'tokens.json')

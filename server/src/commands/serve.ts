@@ -160,7 +160,7 @@ class Serving {
         socketMode: this.config.socket_mode,
         tls,
         handshakeMs: this.config.initialize_timeout,
-        admit: (socket, plain) => connections.admit(socket, plain),
+        admit: (socket) => connections.admit(socket),
         accept: (socket) => connections.accept(socket, address.transport),
         handshakeFailed: (code) => connections.handshakeFailed(code),
       })

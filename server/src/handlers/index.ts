@@ -12,6 +12,7 @@ import type { Handler } from './handler.ts'
 import { handleHistory } from './history.ts'
 import { handleLog } from './log.ts'
 import { handleMemories } from './memories.ts'
+import { handleMerge } from './merge.ts'
 import { handlePing } from './ping.ts'
 import { handleQuery } from './query.ts'
 import { handleShow } from './show.ts'
@@ -34,6 +35,7 @@ const ALL: readonly Handler[] = [
   handleHistory,
   handleLog,
   handleMemories,
+  handleMerge,
   handlePing,
   handleQuery,
   handleShow,

@@ -42,7 +42,6 @@ export class Connections {
   private readonly timer: NodeJS.Timeout
   private tokens: Tokens | undefined
   private admitted = 0
-  private turnedAway = 0
   private count = 0
   private stopping = false
 
@@ -54,15 +53,12 @@ export class Connections {
     this.timer.unref()
   }
 
-  /** Whether there is room for another one; where not, it is told so (on a plain connection) and closed. */
-  admit(socket: Socket, plain: boolean): boolean {
-    const { max_connections } = this.options.config
-    if (this.stopping) {
+  /** Count a connection that came in; far over the limit, where there is no room even to say so, it is just closed. */
+  admit(socket: Socket): boolean {
+    if (this.stopping || this.admitted >= this.options.config.max_connections + TURNED_AWAY) {
+      if (!this.stopping) this.options.metrics.connectionRefused('too_many')
+      socket.on('error', () => {})
       socket.destroy()
-      return false
-    }
-    if (this.admitted >= max_connections) {
-      this.turnAway(socket, plain, max_connections)
       return false
     }
     this.admitted++
@@ -72,8 +68,12 @@ export class Connections {
     return true
   }
 
-  /** Speak with a client that was admitted. */
+  /** Speak with a client that was admitted; where there are enough, only to say so. */
   accept(socket: Socket, transport: Transport): void {
+    if (this.open.size >= this.options.config.max_connections) {
+      this.turnAway(socket)
+      return
+    }
     const { config, stores, readiness, metrics, version, limits } = this.options
     const number = ++this.count
     const log = this.options.log.child({ connection: number, transport })
@@ -144,17 +144,10 @@ export class Connections {
     return access
   }
 
-  private turnAway(socket: Socket, plain: boolean, limit: number): void {
+  private turnAway(socket: Socket): void {
+    const limit = this.options.config.max_connections
     this.options.metrics.connectionRefused('too_many')
     socket.on('error', () => {})
-    if (!plain || this.turnedAway >= TURNED_AWAY) {
-      socket.destroy()
-      return
-    }
-    this.turnedAway++
-    socket.once('close', () => {
-      this.turnedAway--
-    })
     const error = failure('busy', `${limit} connections are open already; try again when one has closed.`)
     const body = JSON.stringify({ jsonrpc: '2.0', id: null, error: error.toJson() })
     socket.end(`Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)

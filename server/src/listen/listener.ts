@@ -12,8 +12,8 @@ export interface ListenerOptions {
   tls: TlsFiles | undefined
   /** Milliseconds that a TLS handshake may take. */
   handshakeMs: number
-  /** A connection came in. False: there is no room, and it was dealt with; with words only where it is `plain`. */
-  admit: (socket: Socket, plain: boolean) => boolean
+  /** A connection came in, over TLS before its handshake. False: there are far too many, and it was closed. */
+  admit: (socket: Socket) => boolean
   /** A connection is ready to be spoken on: at once, or after its TLS handshake. */
   accept: (socket: Socket) => void
   /** A TLS handshake failed; its connection is gone. */
@@ -37,7 +37,7 @@ export class Listener {
     if (address.transport === 'tls') server = tlsServer(options)
     else
       server = createServer({ allowHalfOpen: true, noDelay: true, keepAlive: true }, (socket) => {
-        if (admit(socket, true)) accept(socket)
+        if (admit(socket)) accept(socket)
       })
     if (address.transport === 'unix') await listenOnUnixSocket(server, address.path, options.socketMode)
     else await listenOnPort(server, address)
@@ -75,7 +75,7 @@ function tlsServer({ tls, handshakeMs, admit, accept, handshakeFailed }: Listene
     keepAlive: true,
     minVersion: 'TLSv1.2',
   })
-  server.prependListener('connection', (socket: Socket) => void admit(socket, false))
+  server.prependListener('connection', (socket: Socket) => void admit(socket))
   server.on('secureConnection', (socket: TLSSocket) => accept(socket))
   server.on('tlsClientError', (error: NodeJS.ErrnoException, socket: TLSSocket) => {
     socket.destroy()
