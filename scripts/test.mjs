@@ -8,6 +8,7 @@ import { setup } from './setup.mjs'
 
 const OUT = join(ROOT, 'test', '.out')
 const VITEST_REPORT = join(OUT, 'vitest.json')
+const CONTAINER_REPORT = join(OUT, 'container.json')
 const PYTEST_REPORT = join(OUT, 'pytest.xml')
 const PYTHON_PLACES = ['client-py', 'examples', 'test']
 
@@ -24,7 +25,7 @@ const CHECKS = {
 const RUNNERS = {
   vitest: {
     command: ['vitest', 'run', '--reporter=default', '--reporter=json', `--outputFile.json=${VITEST_REPORT}`],
-    count: countVitest,
+    count: () => countVitest(VITEST_REPORT),
   },
   pytest: {
     command: [
@@ -39,6 +40,19 @@ const RUNNERS = {
       `--junitxml=${PYTEST_REPORT}`,
     ],
     count: countPytest,
+  },
+  // Builds the image and runs it, where there is something to do that with.
+  container: {
+    command: [
+      'vitest',
+      'run',
+      '--config',
+      'test/container/vitest.config.ts',
+      '--reporter=default',
+      '--reporter=json',
+      `--outputFile.json=${CONTAINER_REPORT}`,
+    ],
+    count: () => countVitest(CONTAINER_REPORT),
   },
 }
 
@@ -105,7 +119,9 @@ async function runTests(name, env) {
   const counted = readCount(count)
   // A runner that found no test, or died before its report, has failed whatever it counted.
   const isBroken =
-    counted === undefined || counted.passed + counted.failed === 0 || (status !== 0 && counted.failed === 0)
+    counted === undefined ||
+    counted.passed + counted.failed + counted.skipped.length === 0 ||
+    (status !== 0 && counted.failed === 0)
   if (!isBroken) return { name, ...counted }
   say(`${name} ended with status ${status} and no sound report`)
   return {
@@ -124,8 +140,8 @@ function readCount(count) {
   }
 }
 
-function countVitest() {
-  const { numPassedTests, numFailedTests, testResults } = JSON.parse(readFileSync(VITEST_REPORT, 'utf8'))
+function countVitest(report) {
+  const { numPassedTests, numFailedTests, testResults } = JSON.parse(readFileSync(report, 'utf8'))
   const tests = testResults.flatMap((file) => file.assertionResults)
   const skipped = tests
     .filter(({ status }) => status !== 'passed' && status !== 'failed')

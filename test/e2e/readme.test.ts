@@ -41,3 +41,24 @@ test('the client’s README does too', () => {
   expect(first.match(/metric units/g)).toHaveLength(1)
   expect(second.match(/metric units/g)).toHaveLength(2)
 })
+
+test('README’s server without a container serves its example, which remembers', () => {
+  const blocks = readFileSync(join(root, 'README.md'), 'utf8').match(/```sh\n[\s\S]*?```/g) ?? []
+  const block = blocks.find((one) => one.includes(' serve ') && one.includes('kill $!'))
+  const lines = (block ?? '').split('\n').slice(1, -1)
+  expect(lines).toHaveLength(3)
+  // The client waits for the server, so nothing has to stand between the lines.
+  const [serve, ask, end] = lines.map((line) =>
+    line.replaceAll(/(?<= |^)(node_modules|server|examples|\.venv)\//g, `${root}$1/`),
+  )
+  const dir = mkdtempSync(join(tmpdir(), 'mnem-readme-'))
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }))
+  const script = `${serve}\n${ask}\n${ask}\n${end}\nwait $!\n`
+  const { status, stdout, stderr } = spawnSync('sh', ['-c', script], {
+    cwd: dir,
+    encoding: 'utf8',
+    timeout: 60_000,
+  })
+  expect({ status, python: stderr.includes('Traceback') }).toEqual({ status: 0, python: false })
+  expect(stdout).toContain('This is visit 2.')
+})
