@@ -180,7 +180,7 @@ export class Stores {
   /** The items that differ between two commits. */
   diff(request: DiffRequest): Promise<Changes> {
     return this.read(
-      { memory: request.memory },
+      { memory: request.memory, branch: request.branch },
       {
         none: (): Changes => {
           const named = [request.from, request.to].find(
@@ -191,8 +191,8 @@ export class Stores {
           return { changes: [] }
         },
         found: async (memory) => {
-          const from = await resolve(this.engine, memory, undefined, request.from)
-          const to = await resolve(this.engine, memory, undefined, request.to)
+          const from = await resolve(this.engine, memory, request.branch, request.from)
+          const to = await resolve(this.engine, memory, request.branch, request.to)
           return { changes: await compare(this.engine, memory, from, to) }
         },
       },
@@ -291,7 +291,7 @@ export class Stores {
 
   /** Merge a commit into a branch, keeping the items of both. */
   merge(request: MergeRequest, control?: WriteControl): Promise<MergeResult> {
-    return this.write(request.memory, () => prepareMerge(request), control)
+    return this.write(request.memory, () => prepareMerge(request, this.limits), control)
   }
 
   /** The memories that hold at least one commit, by name. */

@@ -180,6 +180,8 @@ export interface ItemChange {
 
 export interface DiffRequest {
   memory: string
+  /** Where times are looked for; default the default branch. */
+  branch?: string | undefined
   from: At
   to: At
 }

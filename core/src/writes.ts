@@ -199,11 +199,22 @@ function forgetResult(replay: Replay): ForgetResult {
 }
 
 /** Prepare a merge of a commit into a branch. */
-export function prepareMerge(request: MergeRequest): Work<MergeResult> {
+export function prepareMerge(request: MergeRequest, limits: WriteLimits): Work<MergeResult> {
   const { memory: name, from, into, strategy, resolutions = {} } = request
   if (strategy !== undefined && strategy !== 'ours' && strategy !== 'theirs')
     throw invalidParams('strategy', 'must be "ours" or "theirs"')
-  const asked = [String(from), strategy ?? null, ...Object.entries(resolutions).map(describeResolution)]
+  const settled = Object.entries(resolutions).map(([id, given]) => ({
+    id,
+    resolution: readResolution(given, id, limits.itemBytes),
+  }))
+  const asked = [
+    String(from),
+    strategy ?? null,
+    ...settled.map(({ id, resolution }) => [
+      id,
+      typeof resolution === 'object' ? describe(resolution.fields) : resolution,
+    ]),
+  ]
   const write = prepareWrite({ ...request, branch: into }, 'merge', asked)
   return async (transaction) => {
     const { writer } = transaction
@@ -220,9 +231,7 @@ export function prepareMerge(request: MergeRequest): Work<MergeResult> {
     const { result, row } = await mergeInto(transaction, target, {
       theirs,
       branch: isBranch && from !== target.branch ? from : undefined,
-      resolutions: new Map(
-        Object.entries(resolutions).map(([id, given]) => [numberOf(prefix, id), readResolution(given, id)]),
-      ),
+      resolutions: new Map(settled.map(({ id, resolution }) => [numberOf(prefix, id), resolution])),
       strategy,
       text: write.text(`merge ${from} into ${target.branch}`),
     })
@@ -240,17 +249,11 @@ function numberOf(prefix: string, id: string): number {
 
 const WORDS: readonly string[] = ['ours', 'theirs', 'base', 'delete']
 
-function readResolution(given: MergeResolution, id: string): Resolution {
+function readResolution(given: MergeResolution, id: string, itemBytes: number): Resolution {
   const path = `resolutions[${JSON.stringify(id)}]`
-  if (typeof given === 'object') return { fields: packItem(given, path, Number.MAX_SAFE_INTEGER) }
+  if (typeof given === 'object') return { fields: packItem(given, path, itemBytes) }
   if (WORDS.includes(given)) return given
   throw invalidParams(path, 'must be "ours", "theirs", "base", "delete" or an item')
-}
-
-function describeResolution([id, given]: [string, MergeResolution]) {
-  return typeof given === 'object'
-    ? [id, describe(packItem(given, id, Number.MAX_SAFE_INTEGER))]
-    : [id, given]
 }
 
 /** What all writes share: the commit's text, and the key with a digest of everything that was asked. */

@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import { COMMIT_ID, ITEM, PARENT_ID } from './examples.ts'
 import { defineMethod } from './method.ts'
-import { at, change, memoryName } from './shapes.ts'
+import { at, branch, change, memoryName } from './shapes.ts'
 
 /** Compare two commits. */
 export const diff = defineMethod({
   method: 'diff',
   doc: 'Lists the items that differ between two commits.',
   verb: 'read',
-  params: z.strictObject({ memory: memoryName, from: at, to: at }),
+  params: z.strictObject({ memory: memoryName, branch, from: at, to: at }),
   result: z.looseObject({ changes: z.array(change) }),
   errors: ['invalid_ref', 'corrupt_store', 'too_large'],
   example: {

@@ -1,14 +1,14 @@
 import { z } from 'zod'
 import { COMMIT, ITEM } from './examples.ts'
 import { defineMethod } from './method.ts'
-import { commit, itemId, memoryName, storedItem } from './shapes.ts'
+import { branch, commit, itemId, memoryName, storedItem } from './shapes.ts'
 
 /** The life of an item. */
 export const history = defineMethod({
   method: 'history',
   doc: 'Lists every commit that set or removed an item, newest first.',
   verb: 'read',
-  params: z.strictObject({ memory: memoryName, id: itemId }),
+  params: z.strictObject({ memory: memoryName, branch, id: itemId }),
   result: z.looseObject({
     entries: z.array(
       z.looseObject({ commit, kind: z.enum(['added', 'removed', 'changed']), item: storedItem.nullable() }),

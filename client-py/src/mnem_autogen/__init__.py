@@ -19,26 +19,47 @@ from ._errors import (
     UnauthorizedError,
 )
 from ._memory import MnemosyneMemory, MnemosyneMemoryConfig
-from ._types import AddResult, Blame, Commit, ForgetResult, MemoryItem, Provenance, Snapshot, Stats
+from ._types import (
+    AddResult,
+    Blame,
+    Branch,
+    Change,
+    Commit,
+    ForgetResult,
+    HistoryEntry,
+    MemoryItem,
+    MergeConflict,
+    MergeResult,
+    Provenance,
+    Renumbering,
+    Snapshot,
+    Stats,
+)
 from ._version import __version__
 
 __all__ = [
     "AddResult",
     "Blame",
+    "Branch",
     "BusyError",
+    "Change",
     "Commit",
     "ConflictError",
     "CorruptStoreError",
     "ForgetResult",
+    "HistoryEntry",
     "InvalidContentError",
     "InvalidRefError",
     "MemoryItem",
+    "MergeConflict",
+    "MergeResult",
     "MnemError",
     "MnemosyneMemory",
     "MnemosyneMemoryConfig",
     "NotFoundError",
     "ProtocolError",
     "Provenance",
+    "Renumbering",
     "SidecarError",
     "Snapshot",
     "Stats",

@@ -17,22 +17,22 @@ from typing_extensions import Self
 
 from . import _registry
 from ._arguments import at_field, check_name, check_store, too_large
+from ._branches import BranchMethods
 from ._calls import Answer
 from ._cancellation import cancellable
 from ._content import (
     EncodedItem,
     check_provenance,
     check_time,
-    decode_commit,
-    decode_memory_item,
     encode_item,
 )
 from ._endpoint import read_endpoint
-from ._errors import InvalidRefError, refused
-from ._json import check_integer, check_text, dumps
+from ._errors import refused
+from ._history import HistoryMethods
+from ._json import check_text, dumps
 from ._reading import Reading, read
 from ._settings import check_connect_timeout
-from ._types import AddResult, Blame, Commit, ForgetResult, MemoryItem, Provenance, Snapshot, Stats
+from ._types import AddResult, ForgetResult, Provenance, Stats
 
 _KEY_BYTES = 12
 """Random bytes of an idempotency key: 16 characters in base64."""
@@ -60,7 +60,7 @@ class MnemosyneMemoryConfig(BaseModel):
     """Who commits."""
 
 
-class MnemosyneMemory(Memory, Component[MnemosyneMemoryConfig]):
+class MnemosyneMemory(HistoryMethods, BranchMethods, Memory, Component[MnemosyneMemoryConfig]):
     """A memory that survives its process: every `add` and `clear` is a commit in a versioned store.
 
     It behaves as AutoGen's `ListMemory` does, and several objects, processes and machines' users may share
@@ -239,11 +239,6 @@ class MnemosyneMemory(Memory, Component[MnemosyneMemoryConfig]):
         result = await self._add(items, fields)
         return AddResult(commit=result["commit"], ids=tuple(result["ids"]))
 
-    async def items(self, at: str | int | None = None) -> list[MemoryItem]:
-        """Every live item with its id, oldest first, purged ones too; `at` a commit-ish or time in ms."""
-        _, items = await self._show(at)
-        return items
-
     async def forget(self, *ids: str, at: str | int | None = None) -> ForgetResult:
         """Remove items by id, in one commit: all of them, or none. Their history stays readable.
 
@@ -261,70 +256,10 @@ class MnemosyneMemory(Memory, Component[MnemosyneMemoryConfig]):
         result = await self._write("forget", {**fields, **at_field(at)})
         return ForgetResult(commit=result["commit"], forgotten=result["forgotten"])
 
-    async def log(
-        self,
-        limit: int | None = None,
-        *,
-        at: str | int | None = None,
-        since: int | None = None,
-        first_parent: bool = False,
-    ) -> list[Commit]:
-        """The commits, newest first, children before parents.
-
-        Args:
-            limit: At most so many; None for all.
-            at: Where to begin: a commit-ish or a time in ms; None for the head.
-            since: Only commits that are not older than this time in ms.
-            first_parent: Follow first parents only.
-        """
-        fields: dict[str, Any] = at_field(at)
-        if since is not None:
-            fields["since"] = check_integer(since, "since")
-        if first_parent:
-            fields["first_parent"] = True
-        if limit is not None and check_integer(limit, "limit") < 0:
-            raise refused("limit", "is negative; give None for all commits")
-        commits: list[Commit] = []
-        while limit is None or len(commits) < limit:
-            page = _LOG_PAGE if limit is None else min(_LOG_PAGE, limit - len(commits))
-            result = await self._ask("log", {**fields, "limit": page})
-            commits += [decode_commit(each) for each in result["commits"]]
-            if "next" not in result:
-                break
-            fields["after"] = result["next"]
-        return commits
-
-    async def show(self, at: str | int | None = None) -> Snapshot:
-        """The memory as it was at a commit-ish or a time in Unix milliseconds; None for the head.
-
-        Raises:
-            InvalidRefError: There is no such commit, or none at all yet.
-        """
-        commit, items = await self._show(at)
-        if commit is None:
-            raise InvalidRefError(
-                f"memory {self._name!r} has no commit yet; add something first", kind="invalid_ref"
-            )
-        return Snapshot(commit=commit, items=tuple(items))
-
-    async def why(self, item_id: str, at: str | int | None = None) -> Blame:
-        """Which commit gave an item the value that it has now, or `at` a commit-ish or time in ms.
-
-        Raises:
-            NotFoundError: There is no such item there.
-        """
-        result = await self._ask("why", {"id": check_text(item_id, "item_id"), **at_field(at)})
-        return Blame(commit=decode_commit(result["commit"]), item=decode_memory_item(result["item"]))
-
     async def stats(self) -> Stats:
         """Numbers about this memory."""
         result = await self._ask("stats", {}, branch=False)
         return Stats(**{field: result[field] for field in Stats.__dataclass_fields__})
-
-    async def head(self) -> str | None:
-        """Id of the newest commit, 64 hex digits; None while nothing was written."""
-        commits = await self.log(1)
-        return commits[0].id if commits else None
 
     # How they reach the sidecar.
 
@@ -385,16 +320,3 @@ class MnemosyneMemory(Memory, Component[MnemosyneMemoryConfig]):
             return await link.call(asked, dumps(params))
 
         return await read(call, method, (link, self._name, self._branch), self._params({}))
-
-    async def _show(self, at: str | int | None) -> tuple[Commit | None, list[MemoryItem]]:
-        fields = at_field(at)
-        listing = await self._ask("show", fields)
-        info = listing.get("commit_info")
-        items = [decode_memory_item(each) for each in listing["items"]]
-        while listing.get("more") is True:
-            have = {"commit": listing["commit"], "count": len(items), "epoch": listing["epoch"]}
-            listing = await self._ask("show", {"at": listing["commit"], "have": have})
-            if listing["mode"] == "full":
-                items.clear()  # A purge came between.
-            items += [decode_memory_item(each) for each in listing["items"]]
-        return (None if info is None else decode_commit(info)), items

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from autogen_core import Image
 from autogen_core.memory import MemoryMimeType
@@ -114,3 +114,84 @@ class Stats:
     commits: int
     items: int
     epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How one item differs between two commits.
+
+    Attributes:
+        id: The item's id.
+        kind: `added` (only `new` is there), `removed` (only `old`) or `changed` (both).
+        old: The item before, or None.
+        new: The item after, or None.
+    """
+
+    id: str
+    kind: Literal["added", "removed", "changed"]
+    old: MemoryItem | None
+    new: MemoryItem | None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One commit in the life of an item: what it did, and the item that it set, None where it removed it."""
+
+    commit: Commit
+    kind: Literal["added", "removed", "changed"]
+    item: MemoryItem | None
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A branch: its name, the id of the commit that it points at, and whether it is the memory's default."""
+
+    name: str
+    commit: str
+    default: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Renumbering:
+    """Items that a merge gave other numbers: `count` of them, from `old` on, are now those from `new` on."""
+
+    old: str
+    new: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MergeConflict:
+    """An item that both sides changed.
+
+    Attributes:
+        id: In the branch merged into; name it so in `resolutions`.
+        kind: `edit/edit`, `edit/delete` (theirs removed it) or `delete/edit` (ours did).
+        base: The item where the branches parted, or None.
+        ours: The item in the branch merged into, or None.
+        theirs: The item in the other one, or None.
+    """
+
+    id: str
+    kind: str
+    base: MemoryItem | None
+    ours: MemoryItem | None
+    theirs: MemoryItem | None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeResult:
+    """What a merge did.
+
+    Attributes:
+        status: `up_to_date` (there was nothing to do), `fast_forward` (the branch moved on to a commit that
+            has it behind it), `merged` (a merge commit was made) or `conflicts` (nothing was written).
+        commit: The commit that the branch points at now; None where nothing changed.
+        renumbered: Items that came in under other numbers.
+        conflicts: What has to be settled first.
+    """
+
+    status: Literal["up_to_date", "fast_forward", "merged", "conflicts"]
+    commit: str | None
+    renumbered: tuple[Renumbering, ...]
+    conflicts: tuple[MergeConflict, ...]
