@@ -168,3 +168,14 @@ def test_bisect_finds_the_commit_that_a_predicate_begins_to_hold_at(store: Path)
         assert await memory.bisect(lambda _: True) == commits[0]
 
     asyncio.run(main())
+
+
+def test_verify_finds_a_sound_memory_sound(store: Path) -> None:
+    async def main() -> None:
+        memory = MnemosyneMemory("prefs", store)
+        await memory.add(text("a"))
+        result = await memory.verify()
+        assert (result.ok, result.objects, result.problems, result.redacted) == (True, 4, (), ())
+        assert await memory.verify(repair=True) == result
+
+    asyncio.run(main())

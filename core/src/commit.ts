@@ -1,6 +1,6 @@
 import { ChangeLookup, type NodePlace } from './change-lookup.ts'
 import { decode, encode } from './codec.ts'
-import type { EngineWriter, MemoryRecord, Row } from './engine/engine.ts'
+import type { EngineWriter, Entry, MemoryRecord, Row } from './engine/engine.ts'
 import { MnemError } from './errors.ts'
 import type { HeldHead } from './heads.ts'
 import { objectId, toHex } from './id.ts'
@@ -86,9 +86,8 @@ export async function commit(
     body,
   }
   await writer.append(row)
-  await index(writer, row, changes)
-  if (second !== undefined)
-    await writer.putEntry(memory.id, mergeKey(line, depth), mergeValue(second.line, second.depth))
+  for (const { key, value } of indexEntries(row, changes, second))
+    await writer.putEntry(memory.id, key, value)
   if (text.request !== undefined) await writer.putEntry(memory.id, requestKey(text.request.key), encode(seq))
   await moveBranch(writer, target, parent, row)
   head.snapshot = { row, state, appendsFrom: appends ? (before?.appendsFrom ?? -1) : row.depth }
@@ -140,7 +139,8 @@ async function rowOf(writer: EngineWriter, memory: number, id: Uint8Array): Prom
   return rows.find((row) => Buffer.compare(row.id, id) === 0)
 }
 
-function newObjects(prefix: string, changes: readonly Change[]): Map<number, Uint8Array> {
+/** The ids of the objects that changes make. */
+export function newObjects(prefix: string, changes: readonly Change[]): Map<number, Uint8Array> {
   const objects = new Map<number, Uint8Array>()
   for (const change of changes) {
     if (change.kind === 'item')
@@ -163,21 +163,30 @@ async function nextPlace(
 }
 
 /** The fields of live nodes, by the rows that set them. */
-async function readFields(lookup: ChangeLookup, missing: readonly NodePlace[]): Promise<NodeFields[]> {
+export async function readFields(lookup: ChangeLookup, missing: readonly NodePlace[]): Promise<NodeFields[]> {
   return (await lookup.find(missing)).map((change) => {
     if (change.kind === 'redacted') throw corruptIndex('a purged node does not know its id', change.object)
     return change.fields
   })
 }
 
-async function index(writer: EngineWriter, row: Row, changes: readonly Change[]): Promise<void> {
-  const put = (number: number, set: boolean) =>
-    writer.putEntry(row.memory, itemKey(number, row.line, row.depth), itemValue(row.seq, set))
-  await writer.putEntry(row.memory, commitKey(row.id, row.seq), new Uint8Array())
+/** What is kept for speed of a row and its changes: everything but its idempotency key. */
+export function* indexEntries(
+  row: Row,
+  changes: readonly Change[],
+  second: Row | undefined,
+): Generator<Entry> {
+  const item = (number: number, set: boolean) => ({
+    key: itemKey(number, row.line, row.depth),
+    value: itemValue(row.seq, set),
+  })
+  yield { key: commitKey(row.id, row.seq), value: new Uint8Array() }
   for (const change of changes) {
-    if (change.kind === 'item' || change.kind === 'redacted') await put(change.number, true)
-    if (change.kind === 'remove') for (let i = 0; i < change.count; i++) await put(change.from + i, false)
+    if (change.kind === 'item' || change.kind === 'redacted') yield item(change.number, true)
+    if (change.kind === 'remove') for (let i = 0; i < change.count; i++) yield item(change.from + i, false)
   }
+  if (second !== undefined)
+    yield { key: mergeKey(row.line, row.depth), value: mergeValue(row.seq, second.line, second.depth) }
 }
 
 /** What was done under an idempotency key: the row of its commit (`found`: of one that there was already), or that none was due. */

@@ -7,7 +7,7 @@ import { objectId, toHex } from './id.ts'
  *
  *     'c' id[8] seq[6]              -> ''              a commit by its id's first bytes
  *     'i' number[5] line[4] depth[5] -> [seq, set]     a commit that set or removed an item
- *     'm' line[4] depth[5]           -> [line, depth]   a merge, and the place of its second parent
+ *     'm' line[4] depth[5]           -> [seq, line, depth] a merge, and the place of its second parent
  *     'k' hash[16]                  -> seq | [digest] | [digest, seq]
  *                                      an idempotency key; a digest where no commit was due, or another's was there
  */
@@ -72,13 +72,25 @@ export function mergeKey(line: number, depth: number): Buffer {
   return key
 }
 
-export function mergeValue(line: number, depth: number): Buffer {
-  return encode([line, depth])
+export function mergeValue(seq: number, line: number, depth: number): Buffer {
+  return encode([seq, line, depth])
 }
 
 export function readMergeValue(value: Uint8Array): { line: number; depth: number } {
-  const [line, depth] = decode(value) as [number, number]
+  const [, line, depth] = decode(value) as [number, number, number]
   return { line, depth }
+}
+
+/** Where everything stands that is derived from rows alone. */
+export function derivedRanges(): [from: Buffer, to: Buffer][] {
+  return [COMMIT, ITEM, MERGE].map((kind) => [Buffer.of(kind), Buffer.of(kind + 1)])
+}
+
+/** The row that an entry was derived from; undefined where it does not say one. */
+export function entrySeq({ key, value }: { key: Uint8Array; value: Uint8Array }): number | undefined {
+  if (key[0] === COMMIT) return key.length === 1 + ID_PREFIX + 6 ? commitKeySeq(key) : undefined
+  const fields = decode(value)
+  return Array.isArray(fields) && typeof fields[0] === 'number' ? fields[0] : undefined
 }
 
 export function requestKey(key: string): Buffer {

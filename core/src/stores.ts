@@ -36,10 +36,13 @@ import type {
   MergeRequest,
   MergeResult,
   Stats,
+  VerifyRequest,
+  VerifyResult,
   Why,
   WhyRequest,
   WriteRequest,
 } from './types.ts'
+import { rebuildIndex, verify } from './verify.ts'
 import { type WriteControl, WriteQueue } from './write-queue.ts'
 import {
   DEFAULT_BRANCH,
@@ -292,6 +295,33 @@ export class Stores {
   /** Merge a commit into a branch, keeping the items of both. */
   merge(request: MergeRequest, control?: WriteControl): Promise<MergeResult> {
     return this.write(request.memory, () => prepareMerge(request, this.limits), control)
+  }
+
+  /**
+   * Derive every id of a memory again and name what does not fit. With `repair` what is derived from the rows for speed is
+   * made anew; rows and heads never are.
+   */
+  verify({ memory, repair }: VerifyRequest, control?: WriteControl): Promise<VerifyResult> {
+    if (repair !== true)
+      return this.read(
+        { memory },
+        {
+          none: (): VerifyResult => ({ ok: true, objects: 0, problems: [], redacted: [] }),
+          found: (record) => verify(this.engine, record),
+        },
+      )
+    return this.repair(memory, control)
+  }
+
+  private async repair(name: string, control: WriteControl | undefined): Promise<VerifyResult> {
+    checkMemoryName(name)
+    await this.queue.submit(async (writer) => {
+      const memory = await writer.memory(name)
+      if (memory !== undefined) await rebuildIndex(writer, memory)
+    }, control)
+    const result = await this.verify({ memory: name })
+    if (result.ok) this.damaged.delete(name)
+    return result
   }
 
   /** The memories that hold at least one commit, by name. */

@@ -298,3 +298,26 @@ export interface MergeResult {
   conflicts?: MergeConflict[]
   replayed?: true
 }
+
+/** Something that is not what it must be. */
+export interface Problem {
+  /** A commit's id, a branch, a place, or what else it is found at. */
+  object: string
+  /** What is wrong, and what it affects. */
+  problem: string
+}
+
+export interface VerifyRequest {
+  memory: string
+  /** Make what is derived anew. */
+  repair?: boolean | undefined
+}
+
+export interface VerifyResult {
+  ok: boolean
+  /** Objects that were derived again: nodes, states and commits. */
+  objects: number
+  problems: Problem[]
+  /** Items whose content was purged. */
+  redacted: string[]
+}

@@ -74,7 +74,7 @@ export const GROUPS: readonly MethodGroup[] = [
     methods: [branches, branchMethod, switchMethod, deleteBranch],
   },
   { capability: 'merge', title: 'Merging', served: true, methods: [merge] },
-  { capability: 'verify', title: 'Checking', served: false, methods: [verify] },
+  { capability: 'verify', title: 'Checking', served: true, methods: [verify] },
   {
     capability: 'transfer',
     title: 'In and out',

@@ -7,7 +7,13 @@ export const verify = defineMethod({
   method: 'verify',
   doc: 'Derives every id of a memory again and names what does not fit; `repair` rebuilds what is derived.',
   verb: 'read',
-  params: z.strictObject({ memory: memoryName, repair: z.boolean().optional() }),
+  params: z.strictObject({
+    memory: memoryName,
+    repair: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Make what is derived from the commits anew; needs `admin`.' }),
+  }),
   result: z.looseObject({
     ok: z.boolean(),
     objects: count,

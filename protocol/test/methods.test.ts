@@ -31,7 +31,7 @@ describe('what clients call', () => {
   })
 
   it('names as capabilities the groups that are served in full', () => {
-    expect(CAPABILITIES).toEqual(['memory', 'log', 'stats', 'history', 'branches', 'merge'])
+    expect(CAPABILITIES).toEqual(['memory', 'log', 'stats', 'history', 'branches', 'merge', 'verify'])
   })
 
   it('has one code for each kind of error', () => {

@@ -83,6 +83,28 @@ describe('history over the wire', () => {
     )
   })
 
+  it('verifies, and repairs only for who may', async () => {
+    const path = join(tempDir(), 'm.sock')
+    const file = join(tempDir(), 'tokens.json')
+    const verbs = (...args: string[]) => args.flatMap((verb) => ['--verb', verb])
+    const reads = makeToken(file, 'r', '--memory', '*', ...verbs('read', 'write'))
+    const repairs = makeToken(file, 'a', '--memory', '*', ...verbs('read', 'admin'))
+    await Server.start({ args: ['--listen', `unix:${path}`, '--token-file', file] })
+    const [reader, admin] = [
+      await new SocketPeer(path).hello(reads),
+      await new SocketPeer(path).hello(repairs),
+    ]
+    await reader.result('add', { memory, items: [textItem('a')] })
+    expect(await reader.result('verify', { memory })).toEqual({
+      ok: true,
+      objects: 4,
+      problems: [],
+      redacted: [],
+    })
+    expect(await reader.kind('verify', { memory, repair: true })).toBe('unauthorized')
+    expect(await admin.result('verify', { memory, repair: true })).toMatchObject({ ok: true })
+  })
+
   it('is for tokens that may read, its branches for those that may write', async () => {
     const path = join(tempDir(), 'm.sock')
     const file = join(tempDir(), 'tokens.json')

@@ -122,7 +122,7 @@ describe('errors say their kind, and what they know', () => {
       { memory, items: [textItem('x'.repeat(9_000_000))] },
       { code: -32016, data: { kind: 'too_large', limit: 8_388_608 } },
     ],
-    ['verify', { memory }, { code: -32601 }],
+    ['unsubscribe', { memory }, { code: -32601 }],
   ])('%s %.60j', async (method, params, error) => {
     expect((await daemon.call(method, params)).error).toMatchObject(error)
     expect(await ask('stats')).toMatchObject({ commits: 0 })

@@ -30,10 +30,12 @@ from ._types import (
     MemoryItem,
     MergeConflict,
     MergeResult,
+    Problem,
     Provenance,
     Renumbering,
     Snapshot,
     Stats,
+    VerifyResult,
 )
 from ._version import __version__
 
@@ -57,6 +59,7 @@ __all__ = [
     "MnemosyneMemory",
     "MnemosyneMemoryConfig",
     "NotFoundError",
+    "Problem",
     "ProtocolError",
     "Provenance",
     "Renumbering",
@@ -66,5 +69,6 @@ __all__ = [
     "StoreIoError",
     "TooLargeError",
     "UnauthorizedError",
+    "VerifyResult",
     "__version__",
 ]

@@ -10,7 +10,7 @@ from ._arguments import at_field
 from ._content import decode_commit, decode_memory_item
 from ._errors import InvalidRefError, TooLargeError, refused
 from ._json import check_integer, check_text
-from ._types import Blame, Change, Commit, HistoryEntry, MemoryItem, Snapshot
+from ._types import Blame, Change, Commit, HistoryEntry, MemoryItem, Problem, Snapshot, VerifyResult
 
 _LOG_PAGE = 1000
 
@@ -169,6 +169,24 @@ class HistoryMethods(ABC):
             else:
                 low = middle + 1
         return found
+
+    async def verify(self, repair: bool = False) -> VerifyResult:
+        """Derive every id of the memory again, from its commits alone, and tell what does not fit.
+
+        Args:
+            repair: Make what is derived from the commits for speed anew. Commits themselves never change.
+
+        Raises:
+            CorruptStoreError: A commit can't be read, so nothing can be made anew from it.
+            UnauthorizedError: To repair, the token needs the verb `admin`.
+        """
+        result = await self._ask("verify", {"repair": True} if repair else {}, branch=False)
+        return VerifyResult(
+            ok=result["ok"],
+            objects=result["objects"],
+            problems=tuple(Problem(each["object"], each["problem"]) for each in result["problems"]),
+            redacted=tuple(result["redacted"]),
+        )
 
     async def head(self) -> str | None:
         """Id of the newest commit, 64 hex digits; None while nothing was written."""

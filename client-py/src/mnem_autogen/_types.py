@@ -195,3 +195,28 @@ class MergeResult:
     commit: str | None
     renumbered: tuple[Renumbering, ...]
     conflicts: tuple[MergeConflict, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a store that is not what it must be: what it was found at, and what is wrong."""
+
+    object: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyResult:
+    """What came of deriving every id of a memory again.
+
+    Attributes:
+        ok: Whether all of it fits.
+        objects: Nodes, states and commits that were derived.
+        problems: What does not fit.
+        redacted: Ids of items whose content was purged.
+    """
+
+    ok: bool
+    objects: int
+    problems: tuple[Problem, ...]
+    redacted: tuple[str, ...]

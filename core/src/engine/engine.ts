@@ -61,6 +61,8 @@ export interface EngineReader {
   rows(memory: number, seqs: readonly number[]): Promise<Row[]>
   /** The rows of a line from depth `from` to depth `to`, both included. */
   line(memory: number, line: number, from: number, to: number, page?: Page): Promise<Row[]>
+  /** The highest number of a line that has rows; 0 where there are none. */
+  lines(memory: number): Promise<number>
   /** Index entries with `from` <= key < `to`. */
   entries(memory: number, from: Uint8Array, to: Uint8Array, page?: Page): Promise<Entry[]>
   /** How many memories and commits there are, and bytes of files (0 where there are none). */
@@ -80,6 +82,8 @@ export interface EngineWriter extends EngineReader {
   deleteRef(memory: number, branch: string): Promise<boolean>
   /** Make another branch the memory's default. */
   setDefaultBranch(memory: MemoryRecord, branch: string): Promise<void>
+  /** Remove the index entries with `from` <= key < `to`. */
+  deleteEntries(memory: number, from: Uint8Array, to: Uint8Array): Promise<void>
   /** Set an index entry. */
   putEntry(memory: number, key: Uint8Array, value: Uint8Array): Promise<void>
   /** A line's number that no row of this memory has. */

@@ -60,6 +60,13 @@ class MemoryReader implements EngineReader {
     return paged(found, page)
   }
 
+  async lines(memory: number): Promise<number> {
+    let highest = 0
+    for (const row of this.contents.rows.values())
+      if (row.memory === memory) highest = Math.max(highest, row.line)
+    return highest
+  }
+
   async entries(memory: number, from: Uint8Array, to: Uint8Array, page: Page = {}): Promise<Entry[]> {
     const found = Array.from(this.contents.entries.get(memory)?.values() ?? [])
       .filter(({ key }) => Buffer.compare(key, from) >= 0 && Buffer.compare(key, to) < 0)
@@ -131,11 +138,13 @@ class MemoryWriter extends MemoryReader implements EngineWriter {
     entries.set(Buffer.from(key).toString('hex'), { key, value })
   }
 
+  async deleteEntries(memory: number, from: Uint8Array, to: Uint8Array): Promise<void> {
+    for (const { key } of await this.entries(memory, from, to))
+      this.contents.entries.get(memory)?.delete(Buffer.from(key).toString('hex'))
+  }
+
   async newLine(memory: number): Promise<number> {
-    let highest = 0
-    for (const row of this.contents.rows.values())
-      if (row.memory === memory) highest = Math.max(highest, row.line)
-    return highest + 1
+    return (await this.lines(memory)) + 1
   }
 }
 

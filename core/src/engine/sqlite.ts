@@ -125,6 +125,10 @@ class SqliteReader implements EngineReader {
     return (await this.all(sql, memory, line, from, to, page.limit ?? -1)).map(toRow)
   }
 
+  async lines(memory: number): Promise<number> {
+    return Number((await this.get('SELECT max(line) AS line FROM row WHERE memory = ?', memory))?.line ?? 0)
+  }
+
   async entries(memory: number, from: Uint8Array, to: Uint8Array, page: Page = {}): Promise<Entry[]> {
     const order = page.reverse === true ? 'DESC' : 'ASC'
     const sql = `SELECT key, value, checksum FROM entry WHERE memory = ? AND key >= ? AND key < ? ORDER BY key ${order} LIMIT ?`
@@ -245,11 +249,12 @@ class SqliteWriter extends SqliteReader implements EngineWriter {
     this.run(sql, memory, key, value, entryChecksum(memory, { key, value }))
   }
 
+  async deleteEntries(memory: number, from: Uint8Array, to: Uint8Array): Promise<void> {
+    this.run('DELETE FROM entry WHERE memory = ? AND key >= ? AND key < ?', memory, from, to)
+  }
+
   async newLine(memory: number): Promise<number> {
-    const { line } = this.statement('SELECT max(line) AS line FROM row WHERE memory = ?').get(memory) as {
-      line: number | null
-    }
-    return (line ?? 0) + 1
+    return (await this.lines(memory)) + 1
   }
 
   /** Begin under the write lock, as soon as no other process has it. */

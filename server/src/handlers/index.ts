@@ -19,6 +19,7 @@ import { handleShow } from './show.ts'
 import { handleStats } from './stats.ts'
 import { handleSwitch } from './switch.ts'
 import { handleUpdateContext } from './update-context.ts'
+import { handleVerify } from './verify.ts'
 import { handleWhy } from './why.ts'
 
 const ALL: readonly Handler[] = [
@@ -42,6 +43,7 @@ const ALL: readonly Handler[] = [
   handleStats,
   handleSwitch,
   handleUpdateContext,
+  handleVerify,
   handleWhy,
 ]
 
