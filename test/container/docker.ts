@@ -32,7 +32,9 @@ export class DockerEngine implements ContainerEngine {
   }
 
   config(): ImageConfig {
-    return JSON.parse(output(this.name, ['image', 'inspect', IMAGE]))[0].Config
+    const [{ Config, Healthcheck }] = JSON.parse(output(this.name, ['image', 'inspect', IMAGE]))
+    // podman tells of it beside the rest.
+    return { Healthcheck, ...Config }
   }
 
   files(): string {
@@ -44,7 +46,8 @@ export class DockerEngine implements ContainerEngine {
   }
 
   private exported(image: string): string {
-    const id = output(this.name, ['create', image]).trim()
+    // It never runs; a base image need not have a command of its own.
+    const id = output(this.name, ['create', image, 'true']).trim()
     const folder = mkdtempSync(join(this.dir, 'files-'))
     output('sh', ['-c', `${this.name} export ${id} | tar -x -C "$1"`, 'export', folder])
     output(this.name, ['rm', '--volumes', id])
