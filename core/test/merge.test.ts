@@ -18,6 +18,8 @@ interface Head {
   live: Map<number, Identity>
   /** Every item that its history has held. */
   held: Set<Identity>
+  /** Every number that it has used since the last clear on the way. */
+  used: Set<number>
   commit: string
 }
 
@@ -39,7 +41,7 @@ class MergeModel {
 
   static async begin(engine: Engine, texts: string[]): Promise<MergeModel> {
     const model = new MergeModel(new Stores(engine))
-    model.heads.set('main', { live: new Map(), held: new Set(), commit: '' })
+    model.heads.set('main', { live: new Map(), held: new Set(), used: new Set(), commit: '' })
     await model.add('main', texts)
     return model
   }
@@ -62,7 +64,9 @@ class MergeModel {
     for (const [index, id] of ids.entries()) {
       const identity = ++this.made
       const number = Number(id.slice(-10))
-      expect(head.live.has(number)).toBe(false)
+      // No number names two items, not even one that is forgotten.
+      expect(head.used.has(number)).toBe(false)
+      head.used.add(number)
       head.live.set(number, identity)
       head.held.add(identity)
       this.born.set(identity, { commit, text: texts[index] as string })
@@ -85,6 +89,7 @@ class MergeModel {
     const { commit } = await this.stores.clear({ memory, branch })
     if (commit === null) return
     head.live.clear()
+    head.used.clear()
     head.commit = commit
   }
 
@@ -92,7 +97,12 @@ class MergeModel {
     const name = `b${this.heads.size}`
     const head = this.head(branch)
     await this.stores.branch({ memory, name, at: branch })
-    this.heads.set(name, { live: new Map(head.live), held: new Set(head.held), commit: head.commit })
+    this.heads.set(name, {
+      live: new Map(head.live),
+      held: new Set(head.held),
+      used: new Set(head.used),
+      commit: head.commit,
+    })
   }
 
   /** Merge, and see that the result is what the two histories say. */
@@ -109,7 +119,12 @@ class MergeModel {
         const to = Array.from(theirs.live).find(([, other]) => other === identity)?.[0]
         if (to !== undefined) expect(moved.get(number) ?? number).toBe(to)
       }
-      this.heads.set(into, { ...theirs, live: new Map(theirs.live), held: new Set(theirs.held) })
+      this.heads.set(into, {
+        ...theirs,
+        live: new Map(theirs.live),
+        held: new Set(theirs.held),
+        used: new Set(theirs.used),
+      })
       return
     }
     const live = new Map<number, Identity>()
@@ -125,14 +140,16 @@ class MergeModel {
     for (const [number, identity] of incoming) {
       const to = moved.get(number) ?? number
       expect(to).toBeGreaterThan(last)
-      expect(live.has(to)).toBe(false)
+      expect(ours.used.has(to)).toBe(false)
+      if (to !== number) expect(theirs.used.has(to)).toBe(false)
       live.set(to, identity)
       last = to
     }
     // Nothing of theirs was renumbered that did not come in.
     expect(Array.from(moved.keys()).every((number) => incoming.some(([own]) => own === number))).toBe(true)
     const held = new Set([...ours.held, ...theirs.held])
-    this.heads.set(into, { live, held, commit: result.commit as string })
+    const used = new Set([...ours.used, ...theirs.used, ...live.keys()])
+    this.heads.set(into, { live, held, used, commit: result.commit as string })
     expect(now).toEqual(this.expected(into))
     // To merge again changes nothing.
     expect((await this.stores.merge({ memory, from, into })).status).toBe('up_to_date')
@@ -237,7 +254,7 @@ const play: fc.Arbitrary<Play> = fc.oneof(
 )
 
 const engines = [
-  ['in memory', async () => new MemoryEngine(), 300],
+  ['in memory', async () => new MemoryEngine(), Number(process.env.MNEM_MERGE_RUNS ?? 300)],
   ['SQLite', async () => SqliteEngine.open(temporaryFolder()), 20],
 ] as const
 
