@@ -132,7 +132,7 @@ async function adopt(
 }
 
 /** The row of a commit, by its whole id. */
-async function rowOf(writer: EngineWriter, memory: number, id: Uint8Array): Promise<Row | undefined> {
+export async function rowOf(writer: EngineWriter, memory: number, id: Uint8Array): Promise<Row | undefined> {
   const [from, to] = commitRange(toHex(id))
   const seqs = (await writer.entries(memory, from, to)).map(({ key }) => commitKeySeq(key))
   const rows = seqs.length === 0 ? [] : await writer.rows(memory, seqs)
@@ -150,7 +150,7 @@ export function newObjects(prefix: string, changes: readonly Change[]): Map<numb
 }
 
 /** On the parent's line if the parent is its last commit, else the first of a new line; and whether it is its first child. */
-async function nextPlace(
+export async function nextPlace(
   writer: EngineWriter,
   memory: number,
   parent: Row | undefined,

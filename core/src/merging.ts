@@ -1,6 +1,6 @@
 import { forwards, runsThrough, stretches } from './chain.ts'
 import { type CommitText, commit, moveHead, type Target } from './commit.ts'
-import type { EngineReader, Row } from './engine/engine.ts'
+import type { EngineReader, MemoryRecord, Row } from './engine/engine.ts'
 import { replay } from './heads.ts'
 import { toHex } from './id.ts'
 import { copiesOf, readOrigin } from './identity.ts'
@@ -55,7 +55,7 @@ export async function mergeInto(
     }
   }
   const other = await stateOf(transaction, target, work)
-  const copies = await gather(writer, target, ours, theirs, snapshot.state, other)
+  const copies = await gather(writer, memory, ours, theirs, snapshot.state, other)
   const top = { ours: snapshot.state.top, theirs: other.top }
   const plan = planMerge({ ...copies, top }, work.resolutions, work.strategy)
   if (plan.conflicts.length > 0) {
@@ -101,9 +101,9 @@ interface Gathered {
  * The copies that the merge has to look at: where both sides come straight from one base, what either has touched since;
  * else all that is live.
  */
-async function gather(
+export async function gather(
   reader: EngineReader,
-  { memory }: Target,
+  memory: MemoryRecord,
   ours: Row,
   theirs: Row,
   ourState: State,

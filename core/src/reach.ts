@@ -132,3 +132,80 @@ export async function* descending(
     if (count % CHUNK === 0) await breathe()
   }
 }
+
+/** One line, read from its beginning up. */
+class RisingCursor {
+  private readonly reader: EngineReader
+  private readonly memory: number
+  private readonly line: number
+  private depth: number
+  private rows: Row[] = []
+  private isOver = false
+
+  constructor(reader: EngineReader, memory: number, line: number, depth: number) {
+    this.reader = reader
+    this.memory = memory
+    this.line = line
+    this.depth = depth
+  }
+
+  async peek(): Promise<Row | undefined> {
+    if (this.rows.length === 0 && !this.isOver) {
+      const page = { limit: CHUNK }
+      const rows = await this.reader.line(this.memory, this.line, this.depth, MAX_DEPTH_ON_LINE, page)
+      this.isOver = rows.length < CHUNK
+      this.depth = (rows.at(-1)?.depth ?? this.depth) + 1
+      this.rows = rows.reverse()
+    }
+    return this.rows.at(-1)
+  }
+
+  take(): void {
+    this.rows.pop()
+  }
+}
+
+/** Every row of a memory that was written behind `after` and not behind `upTo`, parents before children. */
+export async function* ascending(
+  reader: EngineReader,
+  memory: number,
+  after: number,
+  upTo: number,
+): AsyncGenerator<Row> {
+  const open: { cursor: RisingCursor; next: Row }[] = []
+  const put = async (cursor: RisingCursor) => {
+    const next = await cursor.peek()
+    if (next === undefined || next.seq > upTo) return
+    // Sorted, the oldest last.
+    const at = open.findIndex((other) => other.next.seq < next.seq)
+    open.splice(at === -1 ? open.length : at, 0, { cursor, next })
+  }
+  const lines = await reader.lines(memory)
+  for (let line = 1; line <= lines; line++)
+    await put(new RisingCursor(reader, memory, line, await firstAfter(reader, memory, line, after)))
+  for (let first = open.pop(); first !== undefined; first = open.pop()) {
+    yield first.next
+    first.cursor.take()
+    await put(first.cursor)
+  }
+}
+
+/** The depth of the first row of a line that was written behind `after`. */
+async function firstAfter(
+  reader: EngineReader,
+  memory: number,
+  line: number,
+  after: number,
+): Promise<number> {
+  const [first] = await reader.line(memory, line, 0, MAX_DEPTH_ON_LINE, { limit: 1 })
+  const [top] = await reader.line(memory, line, 0, MAX_DEPTH_ON_LINE, { limit: 1, reverse: true })
+  if (first === undefined || top === undefined) return 0
+  let [low, high] = [first.depth, top.depth + 1]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    const [row] = await reader.line(memory, line, middle, middle)
+    if (row !== undefined && row.seq > after) high = middle
+    else low = middle + 1
+  }
+  return low
+}

@@ -3,9 +3,11 @@ import { listBranches } from './branches.ts'
 import { compare } from './compare.ts'
 import type { Engine, MemoryRecord } from './engine/engine.ts'
 import { MnemError } from './errors.ts'
+import { exportPart } from './export.ts'
 import { Heads } from './heads.ts'
 import { history, log, showCommit, why } from './history.ts'
 import { toHex } from './id.ts'
+import { FIRST_NAME } from './import.ts'
 import { list } from './listing.ts'
 import { checkMemoryName, checkText, noSuchItem } from './names.ts'
 import { headOf, noSuchBranch, resolve, unknownCommit } from './refs.ts'
@@ -18,6 +20,8 @@ import type {
   Changes,
   Commit,
   DiffRequest,
+  ExportPart,
+  ExportRequest,
   History,
   HistoryRequest,
   Listing,
@@ -178,6 +182,19 @@ export class StoreReads {
     )
   }
 
+  /** A part of a memory's whole history as text; together the parts are what it was when the first was asked for. */
+  exportPart(request: ExportRequest): Promise<ExportPart> {
+    return this.read(
+      { memory: request.memory },
+      {
+        none: () => {
+          throw new MnemError('not_found', `There is no memory "${request.memory}"; \`memories\` lists them.`)
+        },
+        found: (memory) => exportPart(this.engine, memory, request.after),
+      },
+    )
+  }
+
   /** Derive every id of a memory again, from the rows alone, and name what does not fit. */
   protected look(memory: string): Promise<VerifyResult> {
     return this.read(
@@ -193,7 +210,7 @@ export class StoreReads {
   async memories(request: MemoriesRequest = {}): Promise<{ memories: MemoryInfo[]; next?: string }> {
     const limit = request.limit ?? DEFAULT_PAGE
     // One more than asked for tells whether another page follows.
-    const found = await this.engine.memories(request.prefix ?? '', request.after, limit + 1)
+    const found = await this.engine.memories(request.prefix ?? '', request.after ?? FIRST_NAME, limit + 1)
     const records = found.slice(0, limit)
     const memories: MemoryInfo[] = []
     for (const record of records) {

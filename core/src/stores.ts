@@ -1,7 +1,9 @@
 import { checkBranchName, createBranch, deleteBranch, listBranches, switchBranch } from './branches.ts'
 import type { Engine, EngineWriter, MemoryRecord } from './engine/engine.ts'
 import { SqliteEngine } from './engine/sqlite.ts'
+import { MnemError } from './errors.ts'
 import { Holds } from './heads.ts'
+import { Importer } from './import.ts'
 import { checkMemoryName, checkText } from './names.ts'
 import { unknownCommit } from './refs.ts'
 import { StoreReads } from './store-reads.ts'
@@ -158,6 +160,24 @@ export class Stores extends StoreReads {
     const result = await this.verify({ memory: name })
     if (result.ok) this.damaged.delete(name)
     return result
+  }
+
+  /** Begin to take an export in as a memory of this name. */
+  beginImport(name: string): Importer {
+    return new Importer(this.engine, name)
+  }
+
+  /** Delete a memory with all of its history. */
+  deleteMemory(name: string, control?: WriteControl): Promise<void> {
+    // Not by `write`: a damaged one can be deleted too.
+    return this.queue.submit(async (writer) => {
+      checkMemoryName(name)
+      const memory = await writer.memory(name)
+      if (memory === undefined)
+        throw new MnemError('not_found', `There is no memory "${name}"; \`memories\` lists them.`)
+      await writer.deleteMemory(memory.id)
+      this.damaged.delete(name)
+    }, control)
   }
 
   /** Refuse new writes, finish those that were taken, then let go of the files. */

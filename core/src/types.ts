@@ -321,3 +321,16 @@ export interface VerifyResult {
   /** Items whose content was purged. */
   redacted: string[]
 }
+
+export interface ExportRequest {
+  memory: string
+  /** Go on behind this place: the `next` of the part before. */
+  after?: string | undefined
+}
+
+export interface ExportPart {
+  /** Whole lines. */
+  text: string
+  /** Another part follows. */
+  next?: string
+}

@@ -60,6 +60,11 @@ export class FakeStores implements StoresApi {
   switch = this.method<'switch'>('switch', { branches: [] })
   deleteBranch = this.method<'deleteBranch'>('deleteBranch', { branches: [] })
   verify = this.method<'verify'>('verify', { ok: true, objects: 0, problems: [], redacted: [] })
+  exportPart = this.method<'exportPart'>('exportPart', { text: '' })
+  deleteMemory = this.method<'deleteMemory'>('deleteMemory', undefined)
+  beginImport = () => {
+    throw new Error('not in these tests')
+  }
   merge = this.method<'merge'>('merge', { status: 'up_to_date' })
   memories = this.method<'memories'>('memories', { memories: [] })
   stats = this.method<'stats'>('stats', { memories: 0, commits: 0, bytes: 0, schema_version: 1 })

@@ -82,6 +82,10 @@ export interface EngineWriter extends EngineReader {
   deleteRef(memory: number, branch: string): Promise<boolean>
   /** Make another branch the memory's default. */
   setDefaultBranch(memory: MemoryRecord, branch: string): Promise<void>
+  /** Give a memory another name, which must be free. */
+  renameMemory(memory: MemoryRecord, name: string): Promise<void>
+  /** Remove a memory with its rows, branches and index entries. */
+  deleteMemory(memory: number): Promise<void>
   /** Remove the index entries with `from` <= key < `to`. */
   deleteEntries(memory: number, from: Uint8Array, to: Uint8Array): Promise<void>
   /** Set an index entry. */

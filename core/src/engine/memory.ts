@@ -5,6 +5,7 @@ import type { Engine, EngineReader, EngineWriter, Entry, MemoryRecord, Page, Row
 interface Contents {
   memories: Map<string, MemoryRecord>
   lastMemory: number
+  lastSeq: number
   refs: Map<string, number>
   rows: Map<number, Row>
   /** By memory and hex of the key, which sorts as the bytes do. */
@@ -12,7 +13,14 @@ interface Contents {
 }
 
 function emptyContents(): Contents {
-  return { memories: new Map(), lastMemory: 0, refs: new Map(), rows: new Map(), entries: new Map() }
+  return {
+    memories: new Map(),
+    lastMemory: 0,
+    lastSeq: 0,
+    refs: new Map(),
+    rows: new Map(),
+    entries: new Map(),
+  }
 }
 
 class MemoryReader implements EngineReader {
@@ -87,6 +95,7 @@ class MemoryWriter extends MemoryReader implements EngineWriter {
     super({
       memories: new Map(contents.memories),
       lastMemory: contents.lastMemory,
+      lastSeq: contents.lastSeq,
       refs: new Map(contents.refs),
       rows: new Map(contents.rows),
       entries: new Map(Array.from(contents.entries, ([memory, entries]) => [memory, new Map(entries)])),
@@ -104,7 +113,7 @@ class MemoryWriter extends MemoryReader implements EngineWriter {
   }
 
   async nextSeq(): Promise<number> {
-    return this.contents.rows.size + 1
+    return this.contents.lastSeq + 1
   }
 
   async append(row: Row): Promise<void> {
@@ -112,6 +121,7 @@ class MemoryWriter extends MemoryReader implements EngineWriter {
     if (taken !== undefined || this.contents.rows.has(row.seq))
       throw new Error('the place of the row is taken')
     this.contents.rows.set(row.seq, row)
+    this.contents.lastSeq = Math.max(this.contents.lastSeq, row.seq)
   }
 
   async moveRef(memory: number, branch: string, expected: number | undefined, seq: number): Promise<boolean> {
@@ -136,6 +146,19 @@ class MemoryWriter extends MemoryReader implements EngineWriter {
       this.contents.entries.set(memory, entries)
     }
     entries.set(Buffer.from(key).toString('hex'), { key, value })
+  }
+
+  async renameMemory(memory: MemoryRecord, name: string): Promise<void> {
+    this.contents.memories.delete(memory.name)
+    this.contents.memories.set(name, { ...memory, name })
+  }
+
+  async deleteMemory(memory: number): Promise<void> {
+    for (const [name, { id }] of this.contents.memories)
+      if (id === memory) this.contents.memories.delete(name)
+    for (const { branch } of await this.refs(memory)) this.contents.refs.delete(refKey(memory, branch))
+    for (const [seq, row] of this.contents.rows) if (row.memory === memory) this.contents.rows.delete(seq)
+    this.contents.entries.delete(memory)
   }
 
   async deleteEntries(memory: number, from: Uint8Array, to: Uint8Array): Promise<void> {

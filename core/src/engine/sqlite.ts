@@ -249,6 +249,16 @@ class SqliteWriter extends SqliteReader implements EngineWriter {
     this.run(sql, memory, key, value, entryChecksum(memory, { key, value }))
   }
 
+  async renameMemory(memory: MemoryRecord, name: string): Promise<void> {
+    const sum = memoryChecksum({ ...memory, name })
+    this.run('UPDATE memory SET name = ?, checksum = ? WHERE id = ?', name, sum, memory.id)
+  }
+
+  async deleteMemory(memory: number): Promise<void> {
+    for (const table of ['row', 'ref', 'entry']) this.run(`DELETE FROM ${table} WHERE memory = ?`, memory)
+    this.run('DELETE FROM memory WHERE id = ?', memory)
+  }
+
   async deleteEntries(memory: number, from: Uint8Array, to: Uint8Array): Promise<void> {
     this.run('DELETE FROM entry WHERE memory = ? AND key >= ? AND key < ?', memory, from, to)
   }
