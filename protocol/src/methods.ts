@@ -75,13 +75,10 @@ export const GROUPS: readonly MethodGroup[] = [
   },
   { capability: 'merge', title: 'Merging', served: true, methods: [merge] },
   { capability: 'verify', title: 'Checking', served: true, methods: [verify] },
-  {
-    capability: 'transfer',
-    title: 'In and out',
-    served: false,
-    methods: [exportMethod, importMethod, backup],
-  },
-  { capability: 'erase', title: 'Erasing', served: false, methods: [deleteMemory, purge] },
+  { capability: 'transfer', title: 'In and out', served: true, methods: [exportMethod, importMethod] },
+  { capability: 'backup', title: 'Backing up', served: false, methods: [backup] },
+  { capability: 'delete', title: 'Deleting', served: true, methods: [deleteMemory] },
+  { capability: 'purge', title: 'Purging', served: false, methods: [purge] },
   {
     capability: 'notify',
     title: 'Being told',

@@ -31,7 +31,17 @@ describe('what clients call', () => {
   })
 
   it('names as capabilities the groups that are served in full', () => {
-    expect(CAPABILITIES).toEqual(['memory', 'log', 'stats', 'history', 'branches', 'merge', 'verify'])
+    expect(CAPABILITIES).toEqual([
+      'memory',
+      'log',
+      'stats',
+      'history',
+      'branches',
+      'merge',
+      'verify',
+      'transfer',
+      'delete',
+    ])
   })
 
   it('has one code for each kind of error', () => {

@@ -105,6 +105,43 @@ describe('history over the wire', () => {
     expect(await admin.result('verify', { memory, repair: true })).toMatchObject({ ok: true })
   })
 
+  it('moves a memory out and in, in parts, and leaves nothing of an import that was given up', async () => {
+    const path = join(tempDir(), 'm.sock')
+    await Server.start({ args: ['--listen', `unix:${path}`] })
+    const peer = await new SocketPeer(path).hello()
+    for (let i = 0; i < 12; i++)
+      await peer.result('add', { memory, items: [textItem(`${i} ${'x'.repeat(1_000_000)}`)] })
+    const parts: string[] = []
+    for (let after: string | undefined; ; ) {
+      const part = await peer.result('export', { memory, ...(after === undefined ? {} : { after }) })
+      parts.push(part.text)
+      if (part.next === undefined) break
+      after = part.next
+    }
+    expect(parts.length).toBeGreaterThan(2)
+    const last = parts.length - 1
+    for (const [part, text] of parts.entries()) {
+      const answer = await peer.result('import', {
+        memory: 'copy',
+        part,
+        text,
+        ...(part < last ? { more: true } : {}),
+      })
+      if (part === last) expect(answer).toMatchObject({ part, commits: 12 })
+    }
+    expect((await peer.result('stats', { memory: 'copy' })).items).toBe(12)
+    const { commits } = await peer.result('stats')
+    const other = await new SocketPeer(path).hello()
+    await other.result('import', { memory: 'half', part: 0, text: parts[0], more: true })
+    expect(await other.kind('import', { memory: 'half', part: 2, text: 'x' })).toBe('conflict')
+    other.socket.end()
+    await other.closed
+    expect((await peer.result('stats')).commits).toBe(commits)
+    expect(await peer.kind('delete_memory', { memory: 'copy', confirm: 'cop' })).toBe('invalid_params')
+    expect(await peer.result('delete_memory', { memory: 'copy', confirm: 'copy' })).toBeNull()
+    expect((await peer.result('memories')).memories).toHaveLength(1)
+  })
+
   it('is for tokens that may read, its branches for those that may write', async () => {
     const path = join(tempDir(), 'm.sock')
     const file = join(tempDir(), 'tokens.json')

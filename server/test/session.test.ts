@@ -27,7 +27,17 @@ describe('a session', () => {
     expect((await peer.answer('hello')).result).toEqual({
       protocol: 1,
       server: { name: 'mnem-sidecar', version: '1.2.3' },
-      capabilities: ['memory', 'log', 'stats', 'history', 'branches', 'merge', 'verify'],
+      capabilities: [
+        'memory',
+        'log',
+        'stats',
+        'history',
+        'branches',
+        'merge',
+        'verify',
+        'transfer',
+        'delete',
+      ],
       limits: {
         frame_bytes: 33554432,
         item_bytes: 8388608,

@@ -32,6 +32,7 @@ from ._history import HistoryMethods
 from ._json import check_text, dumps
 from ._reading import Reading, read
 from ._settings import check_connect_timeout
+from ._transfer import TransferMethods
 from ._types import AddResult, ForgetResult, Provenance, Stats
 
 _KEY_BYTES = 12
@@ -60,7 +61,9 @@ class MnemosyneMemoryConfig(BaseModel):
     """Who commits."""
 
 
-class MnemosyneMemory(HistoryMethods, BranchMethods, Memory, Component[MnemosyneMemoryConfig]):
+class MnemosyneMemory(
+    HistoryMethods, BranchMethods, TransferMethods, Memory, Component[MnemosyneMemoryConfig]
+):
     """A memory that survives its process: every `add` and `clear` is a commit in a versioned store.
 
     It behaves as AutoGen's `ListMemory` does, and several objects, processes and machines' users may share

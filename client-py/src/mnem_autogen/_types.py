@@ -220,3 +220,11 @@ class VerifyResult:
     objects: int
     problems: tuple[Problem, ...]
     redacted: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """What an import made: the commit that the default branch points at, and how many commits there are."""
+
+    commit: str
+    commits: int

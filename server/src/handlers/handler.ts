@@ -3,6 +3,7 @@ import type { Method } from '@mnem/protocol'
 import type { z } from 'zod'
 import type { Access } from '../access/access.ts'
 import type { Readiness } from '../ops/health.ts'
+import type { Imports } from '../session/imports.ts'
 
 /** What handlers need of the store; the tests stand in for it. */
 export type StoresApi = Pick<Stores, keyof Stores>
@@ -11,6 +12,8 @@ export interface HandlerContext {
   stores: StoresApi
   /** What this connection may do; that it may ask this at all has been checked. */
   access: Access
+  /** The imports that this connection has begun. */
+  imports: Imports
   /** Whether the store can be written to. */
   readiness: () => Readiness
   /** Aborted when the peer cancels. */

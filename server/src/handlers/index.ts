@@ -6,10 +6,13 @@ import { handleChanged } from './changed.ts'
 import { handleClear } from './clear.ts'
 import { handleClose } from './close.ts'
 import { handleDeleteBranch } from './delete-branch.ts'
+import { handleDeleteMemory } from './delete-memory.ts'
 import { handleDiff } from './diff.ts'
+import { handleExport } from './export.ts'
 import { handleForget } from './forget.ts'
 import type { Handler } from './handler.ts'
 import { handleHistory } from './history.ts'
+import { handleImport } from './import.ts'
 import { handleLog } from './log.ts'
 import { handleMemories } from './memories.ts'
 import { handleMerge } from './merge.ts'
@@ -31,9 +34,12 @@ const ALL: readonly Handler[] = [
   handleClear,
   handleClose,
   handleDeleteBranch,
+  handleDeleteMemory,
   handleDiff,
+  handleExport,
   handleForget,
   handleHistory,
+  handleImport,
   handleLog,
   handleMemories,
   handleMerge,

@@ -8,13 +8,16 @@ import { cancelled, failure } from './failure.ts'
 import { Order } from './order.ts'
 import type { ReadGate } from './read-gate.ts'
 
+/** What is the same for all requests of a connection. */
+type ConnectionContext = Pick<HandlerContext, 'stores' | 'readiness' | 'imports'>
+
 /** Finds the handler of a method, checks what it is given and whether it is allowed, and runs it in its turn. */
 export class Dispatcher {
-  private readonly context: Pick<HandlerContext, 'stores' | 'readiness'>
+  private readonly context: ConnectionContext
   private readonly gate: ReadGate
   private readonly order = new Order()
 
-  constructor(context: Pick<HandlerContext, 'stores' | 'readiness'>, gate: ReadGate) {
+  constructor(context: ConnectionContext, gate: ReadGate) {
     this.context = context
     this.gate = gate
   }

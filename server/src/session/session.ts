@@ -19,6 +19,7 @@ import { check, Dispatcher, isCancellation } from './dispatch.ts'
 import { cancelled, failure, kindOf, toFailure } from './failure.ts'
 import { FrameReader } from './frame-reader.ts'
 import { FrameWriter } from './frame-writer.ts'
+import { Imports } from './imports.ts'
 import { InFlight } from './in-flight.ts'
 import type { RequestId } from './incoming.ts'
 import { ReadGate } from './read-gate.ts'
@@ -106,6 +107,7 @@ export class Session {
   private readonly connection: MessageConnection
   private readonly dispatcher: Dispatcher
   private readonly gate: ReadGate
+  private readonly imports: Imports
   private state: 'new' | 'ready' | 'shut_down' = 'new'
   private paused = false
   private ended = false
@@ -142,7 +144,8 @@ export class Session {
       this.budget.reads,
     )
     const { stores, readiness } = options
-    this.dispatcher = new Dispatcher({ stores, readiness }, this.gate)
+    this.imports = new Imports(stores)
+    this.dispatcher = new Dispatcher({ stores, readiness, imports: this.imports }, this.gate)
     this.connection = createMessageConnection(this.reader, this.writer)
     this.connection.onRequest((method, params, token) => this.answer(method, params, token))
     this.connection.onNotification((method) => this.notice(method))
@@ -167,6 +170,7 @@ export class Session {
   /** Resolves when every request that was taken is answered, and the answers are out or can't get out. */
   async drained(): Promise<void> {
     await this.inFlight.atMost(0)
+    await this.imports.close()
     await this.writer.flushed()
   }
 
