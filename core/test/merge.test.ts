@@ -4,7 +4,7 @@ import type { Engine } from '../src/engine/engine.ts'
 import { MemoryEngine } from '../src/engine/memory.ts'
 import { SqliteEngine } from '../src/engine/sqlite.ts'
 import { Stores } from '../src/stores.ts'
-import type { Renumbering } from '../src/types.ts'
+import type { Have, Renumbering } from '../src/types.ts'
 import { idOf, MEMORY, text, textOf } from './model.ts'
 import { temporaryFolder } from './temporary.ts'
 
@@ -166,6 +166,31 @@ class MergeModel {
     return items.map((item) => [JSON.parse(item.text).id, textOf(item)])
   }
 
+  /** What a reader holds of each branch name, as the Python client does. */
+  private readonly readers = new Map<string, { have: Have; items: string[] }>()
+
+  /** A reader who says what it holds gets to what is there, also where the branch's name stands for another one now. */
+  async checkHave(): Promise<void> {
+    // Of any branch, whatever it was read from: a caller may switch between them.
+    for (const branch of [...this.heads.keys(), ...this.heads.keys()]) {
+      for (const key of [branch, 'all']) {
+        const held = this.readers.get(key)
+        const answer = await this.stores.listing({ memory, branch, have: held?.have })
+        const items = (answer.items ?? []).map((item) => item.text)
+        const now =
+          answer.mode === 'unchanged'
+            ? (held?.items ?? [])
+            : answer.mode === 'appended'
+              ? [...(held?.items ?? []), ...items]
+              : items
+        const whole = await this.stores.listing({ memory, branch })
+        expect(now).toEqual((whole.items ?? []).map((item) => item.text))
+        const have = { commit: answer.commit as string, count: now.length, epoch: answer.epoch }
+        this.readers.set(key, { have, items: now })
+      }
+    }
+  }
+
   /** Each item is traced to the add that made it, at whatever number it stands. */
   async checkWhy(): Promise<void> {
     for (const [branch, { live }] of this.heads) {
@@ -264,7 +289,10 @@ describe.each(engines)('random branches and merges, %s', (_name, open, numRuns) 
       fc.asyncProperty(texts, fc.array(play, { minLength: 5, maxLength: 30 }), async (first, plays) => {
         const model = await MergeModel.begin(await open(), first)
         try {
-          for (const step of plays) await step(model)
+          for (const step of plays) {
+            await step(model)
+            await model.checkHave()
+          }
           for (const branch of model.heads.keys())
             expect(await model.read(branch)).toEqual(model.expected(branch))
           await model.checkWhy()
