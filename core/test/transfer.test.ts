@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { MemoryEngine } from '../src/engine/memory.ts'
@@ -269,5 +271,28 @@ test('a memory is deleted with its history, and one that is not there is not fou
   const { ids } = await stores.add({ memory, items: [text('anew')] })
   expect(ids).toEqual(['m:0000000000'])
   expect((await stores.verify({ memory })).ok).toBe(true)
+  await stores.close()
+})
+
+test('a backup is one moment’s store while writers go on, opens as a store, and overwrites none', async () => {
+  const [dir, copy] = [temporaryFolder(), temporaryFolder()]
+  const stores = new Stores(await SqliteEngine.open(dir))
+  await history(stores)
+  for (let i = 0; i < 200; i++) await stores.add({ memory: 'big', items: [text('x'.repeat(20_000))] })
+  const before = await exported(stores)
+  const backup = stores.backup(join(copy, 'new', 'place'))
+  const adds = Array.from({ length: 100 }, (_, i) => stores.add({ memory: 'later', items: [text(`${i}`)] }))
+  expect(await backup).toBeGreaterThan(4_000_000)
+  await Promise.all(adds)
+  const restored = new Stores(await SqliteEngine.open(join(copy, 'new', 'place')))
+  expect(await exported(restored)).toBe(before)
+  for (const { name } of (await restored.memories()).memories)
+    expect((await restored.verify({ memory: name })).problems).toEqual([])
+  await restored.add({ memory, items: [text('goes on')] })
+  await restored.close()
+  await expect(stores.backup(join(copy, 'new', 'place'))).rejects.toMatchObject({ kind: 'conflict' })
+  await expect(stores.backup(dir)).rejects.toMatchObject({ kind: 'conflict' })
+  writeFileSync(join(copy, 'file'), '')
+  await expect(stores.backup(join(copy, 'file'))).rejects.toMatchObject({ kind: 'store_io' })
   await stores.close()
 })

@@ -6,13 +6,18 @@ import { text } from './text.ts'
 /** Copy the store directory. */
 export const backup = defineMethod({
   method: 'backup',
-  doc: 'Copies the whole store directory; on stdio and the command line, elsewhere below `--backup-dir`.',
+  doc: 'Copies the whole store into another directory, which opens as a store, while it goes on. Its tokens must cover every memory.',
   verb: 'admin',
   params: z.strictObject({
-    to: text({ min: 1, max: 4096, description: 'Directory to write; must not exist.' }),
+    to: text({
+      min: 1,
+      max: 4096,
+      description:
+        'Directory to write into, without a store: on stdio an absolute path, from a server one below its `--backup-dir`.',
+    }),
   }),
   result: z.looseObject({ to: z.string(), bytes: count }),
-  errors: ['store_io', 'unauthorized', 'cancelled'],
+  errors: ['conflict', 'store_io', 'unauthorized'],
   example: { params: { to: '/backups/monday' }, result: { to: '/backups/monday', bytes: 4_194_304 } },
 })
 

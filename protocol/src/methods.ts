@@ -76,7 +76,7 @@ export const GROUPS: readonly MethodGroup[] = [
   { capability: 'merge', title: 'Merging', served: true, methods: [merge] },
   { capability: 'verify', title: 'Checking', served: true, methods: [verify] },
   { capability: 'transfer', title: 'In and out', served: true, methods: [exportMethod, importMethod] },
-  { capability: 'backup', title: 'Backing up', served: false, methods: [backup] },
+  { capability: 'backup', title: 'Backing up', served: true, methods: [backup] },
   { capability: 'delete', title: 'Deleting', served: true, methods: [deleteMemory] },
   { capability: 'purge', title: 'Purging', served: false, methods: [purge] },
   {

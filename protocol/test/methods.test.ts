@@ -40,6 +40,7 @@ describe('what clients call', () => {
       'merge',
       'verify',
       'transfer',
+      'backup',
       'delete',
     ])
   })

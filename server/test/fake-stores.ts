@@ -61,6 +61,7 @@ export class FakeStores implements StoresApi {
   deleteBranch = this.method<'deleteBranch'>('deleteBranch', { branches: [] })
   verify = this.method<'verify'>('verify', { ok: true, objects: 0, problems: [], redacted: [] })
   exportPart = this.method<'exportPart'>('exportPart', { text: '' })
+  backup = this.method<'backup'>('backup', 0)
   deleteMemory = this.method<'deleteMemory'>('deleteMemory', undefined)
   beginImport = () => {
     throw new Error('not in these tests')

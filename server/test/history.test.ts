@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { tempDir } from './daemon.ts'
+import { Daemon, tempDir } from './daemon.ts'
 import { textItem } from './frames.ts'
 import { makeToken, Server, SocketPeer } from './serving.ts'
 
@@ -140,6 +140,28 @@ describe('history over the wire', () => {
     expect(await peer.kind('delete_memory', { memory: 'copy', confirm: 'cop' })).toBe('invalid_params')
     expect(await peer.result('delete_memory', { memory: 'copy', confirm: 'copy' })).toBeNull()
     expect((await peer.result('memories')).memories).toHaveLength(1)
+  })
+
+  it('backs the store up below the directory that the server has for it, and nowhere else', async () => {
+    const path = join(tempDir(), 'm.sock')
+    const dir = tempDir()
+    await Server.start({ args: ['--listen', `unix:${path}`, '--backup-dir', dir] })
+    const peer = await new SocketPeer(path).hello()
+    await peer.result('add', { memory, items: [textItem('a')] })
+    expect(await peer.result('backup', { to: 'monday/1' })).toMatchObject({ to: join(dir, 'monday/1') })
+    expect(await peer.kind('backup', { to: 'monday/1' })).toBe('conflict')
+    for (const to of ['/tmp/x', '../x', 'a/../../x', '.', '..', 'a\0b', 'a/..'])
+      expect(await peer.kind('backup', { to })).toBe('invalid_params')
+    const daemon = await new Daemon({ store: join(dir, 'monday/1') }).hello()
+    expect((await daemon.result('query', { memory })).count).toBe(1)
+    expect((await daemon.call('backup', { to: 'relative' })).error?.data.kind).toBe('invalid_params')
+    expect(await daemon.result('backup', { to: join(dir, 'tuesday') })).toMatchObject({
+      to: join(dir, 'tuesday'),
+    })
+    await daemon.end()
+    const none = join(tempDir(), 'm.sock')
+    await Server.start({ args: ['--listen', `unix:${none}`] })
+    expect(await (await new SocketPeer(none).hello()).kind('backup', { to: 'x' })).toBe('unauthorized')
   })
 
   it('is for tokens that may read, its branches for those that may write', async () => {

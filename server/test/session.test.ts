@@ -36,6 +36,7 @@ describe('a session', () => {
         'merge',
         'verify',
         'transfer',
+        'backup',
         'delete',
       ],
       limits: {

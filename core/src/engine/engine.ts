@@ -107,6 +107,11 @@ export interface Engine extends EngineReader {
   bytes(): number
   /** See that the store can still be written to, without writing. Throws `store_io` saying what stands in the way. */
   checkWritable(): void
+  /**
+   * Copy the whole store into another directory, made where it is missing, while it goes on being read and written: what
+   * is copied is one moment's store. Gives its bytes. Throws `conflict` where there is a store already, `store_io`.
+   */
+  backup(dir: string): Promise<number>
   /** End running work and let go of the files. */
   close(): Promise<void>
 }

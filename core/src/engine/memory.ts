@@ -1,3 +1,4 @@
+import { MnemError } from '../errors.ts'
 import { Mutex } from '../mutex.ts'
 import { missingRow } from './checksum.ts'
 import type { Engine, EngineReader, EngineWriter, Entry, MemoryRecord, Page, Row } from './engine.ts'
@@ -194,6 +195,12 @@ export class MemoryEngine extends MemoryReader implements Engine {
   }
 
   checkWritable(): void {}
+
+  async backup(): Promise<number> {
+    throw new MnemError('store_io', 'This store is kept in memory only; there is nothing to copy.', {
+      reason: 'memory',
+    })
+  }
 
   async close(): Promise<void> {
     await this.writing.run(async () => undefined)

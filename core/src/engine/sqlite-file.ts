@@ -102,7 +102,7 @@ export function prepareFile(dir: string): string {
 }
 
 /** A new file survives a power cut only when its directory entry does. */
-function syncDirectory(dir: string): void {
+export function syncDirectory(dir: string): void {
   if (process.platform === 'win32') return
   const fd = openSync(dir, 'r')
   try {

@@ -14,6 +14,7 @@ import {
   rowChecksum,
 } from './checksum.ts'
 import type { Engine, EngineReader, EngineWriter, Entry, MemoryRecord, Page, Row } from './engine.ts'
+import { backupStore } from './sqlite-backup.ts'
 import { checkStore } from './sqlite-check.ts'
 import { isBusy, translate } from './sqlite-errors.ts'
 import { openConnection, prepareFile, SCHEMA_VERSION } from './sqlite-file.ts'
@@ -343,6 +344,10 @@ export class SqliteEngine extends SqliteReader implements Engine {
 
   checkWritable(): void {
     checkStoreAccess(this.dir)
+  }
+
+  backup(dir: string): Promise<number> {
+    return backupStore(this.db, dir)
   }
 
   async close(): Promise<void> {

@@ -48,6 +48,10 @@ export const OPTIONS = {
   tls_cert: optional(path, 'Certificate chain in PEM, for tls: addresses.'),
   tls_key: optional(path, 'Its private key in PEM.'),
   tls_ca: optional(path, 'Certificates in PEM; with it a client must show one that these have signed.'),
+  backup_dir: optional(
+    path,
+    'Directory below which clients with the verb admin on every memory may make backups; without one they may not.',
+  ),
   http: optional(hostPort, 'Where to answer /healthz, /readyz and /metrics over HTTP.'),
   drain: option(
     within(duration, SECOND, HOUR),

@@ -3,6 +3,7 @@ import type { Method } from '@mnem/protocol'
 import type { z } from 'zod'
 import type { Access } from '../access/access.ts'
 import type { Readiness } from '../ops/health.ts'
+import type { BackupPath } from '../session/backup-path.ts'
 import type { Imports } from '../session/imports.ts'
 
 /** What handlers need of the store; the tests stand in for it. */
@@ -12,6 +13,8 @@ export interface HandlerContext {
   stores: StoresApi
   /** What this connection may do; that it may ask this at all has been checked. */
   access: Access
+  /** Where a backup goes. */
+  backupPath: BackupPath
   /** The imports that this connection has begun. */
   imports: Imports
   /** Whether the store can be written to. */

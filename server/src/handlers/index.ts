@@ -1,4 +1,5 @@
 import { handleAdd } from './add.ts'
+import { handleBackup } from './backup.ts'
 import { handleBisect } from './bisect.ts'
 import { handleBranch } from './branch.ts'
 import { handleBranches } from './branches.ts'
@@ -27,6 +28,7 @@ import { handleWhy } from './why.ts'
 
 const ALL: readonly Handler[] = [
   handleAdd,
+  handleBackup,
   handleBisect,
   handleBranch,
   handleBranches,

@@ -7,6 +7,7 @@ import type { StoresApi } from '../handlers/handler.ts'
 import type { Log } from '../log.ts'
 import type { Readiness } from '../ops/health.ts'
 import type { Metrics } from '../ops/metrics.ts'
+import { below } from '../session/backup-path.ts'
 import { BufferBudget } from '../session/buffer-budget.ts'
 import { failure } from '../session/failure.ts'
 import type { AnsweredRequest } from '../session/session.ts'
@@ -87,6 +88,7 @@ export class Connections {
       limits,
       bounds: { bytes: config.max_connection_bytes, requests: config.max_in_flight },
       budget: this.budget,
+      backupPath: below(config.backup_dir),
       slowMs: config.slow_request,
       initializeMs: config.initialize_timeout,
       admit: (token) => {

@@ -9,7 +9,7 @@ import { Order } from './order.ts'
 import type { ReadGate } from './read-gate.ts'
 
 /** What is the same for all requests of a connection. */
-type ConnectionContext = Pick<HandlerContext, 'stores' | 'readiness' | 'imports'>
+type ConnectionContext = Pick<HandlerContext, 'stores' | 'readiness' | 'imports' | 'backupPath'>
 
 /** Finds the handler of a method, checks what it is given and whether it is allowed, and runs it in its turn. */
 export class Dispatcher {

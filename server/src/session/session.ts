@@ -14,6 +14,7 @@ import { type Access, EVERYTHING } from '../access/access.ts'
 import type { StoresApi } from '../handlers/handler.ts'
 import type { Log } from '../log.ts'
 import type { Readiness } from '../ops/health.ts'
+import { anywhere, type BackupPath } from './backup-path.ts'
 import { BufferBudget } from './buffer-budget.ts'
 import { check, Dispatcher, isCancellation } from './dispatch.ts'
 import { cancelled, failure, kindOf, toFailure } from './failure.ts'
@@ -89,6 +90,8 @@ export interface SessionOptions {
   budget?: BufferBudget
   /** What a connection with this token may do; throws `unauthorized`. Without it everybody may do everything. */
   admit?: (token: string | undefined) => Access
+  /** Where backups go; anywhere by default. */
+  backupPath?: BackupPath
   /** Told of each request. */
   onAnswered?: (request: AnsweredRequest) => void
   /** Milliseconds from which a request gets a line in the log; never by default. */
@@ -145,7 +148,8 @@ export class Session {
     )
     const { stores, readiness } = options
     this.imports = new Imports(stores)
-    this.dispatcher = new Dispatcher({ stores, readiness, imports: this.imports }, this.gate)
+    const { backupPath = anywhere } = options
+    this.dispatcher = new Dispatcher({ stores, readiness, imports: this.imports, backupPath }, this.gate)
     this.connection = createMessageConnection(this.reader, this.writer)
     this.connection.onRequest((method, params, token) => this.answer(method, params, token))
     this.connection.onNotification((method) => this.notice(method))
