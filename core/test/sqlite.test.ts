@@ -108,6 +108,22 @@ describe('a directory that can be neither used nor made', () => {
     })
   })
 
+  test.skipIf(process.platform !== 'linux')(
+    'can’t be there at all: one sentence, and no endless trying',
+    async () => {
+      await expect(openStores('/proc/mnem/store')).rejects.toMatchObject({
+        kind: 'store_io',
+        message: expect.stringContaining('/proc/mnem/store'),
+      })
+    },
+  )
+
+  test('is made with those above it, for this user alone', async () => {
+    const dir = join(temporaryFolder(), 'a', 'b', 'c')
+    await (await openStores(dir)).close()
+    expect(statSync(dir).mode & 0o777).toBe(0o700)
+  })
+
   test.skipIf(process.getuid?.() === 0)('may not be written to: one sentence', async () => {
     const dir = temporaryFolder()
     chmodSync(dir, 0o500)

@@ -100,7 +100,9 @@ describe('an option', () => {
   })
 
   it('that looks like ours in the environment and is none is told', () => {
-    expect(read([], { MNEM_SERVER_DRIAN: '1', MNEM_STORE: 'x' }).strangers).toEqual(['MNEM_SERVER_DRIAN'])
+    const found = read([], { MNEM_SERVER_DRIAN: '1', MNEM_STORE: 'x' })
+    expect(found.strangers).toEqual(['MNEM_SERVER_DRIAN'])
+    expect(showConfiguration(found)).toContain('# MNEM_SERVER_DRIAN is no option of serve\n')
   })
 })
 

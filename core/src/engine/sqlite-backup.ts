@@ -1,19 +1,10 @@
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  statSync,
-  unlinkSync,
-} from 'node:fs'
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, statSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { backup, type DatabaseSync } from 'node:sqlite'
 import { MnemError } from '../errors.ts'
 import { translate } from './sqlite-errors.ts'
 import { FILE_NAME, syncDirectory } from './sqlite-file.ts'
-import { storeUnusable } from './store-access.ts'
+import { makeDirectory, storeUnusable } from './store-access.ts'
 
 /** Pages copied between two turns of the event loop. */
 const PAGES = 256
@@ -23,7 +14,7 @@ export async function backupStore(db: DatabaseSync, dir: string): Promise<number
   const file = join(dir, FILE_NAME)
   const beside = `${file}.${process.pid}.part`
   try {
-    mkdirSync(dir, { recursive: true, mode: 0o700 })
+    makeDirectory(dir)
     refuseStore(file)
     closeSync(openSync(beside, 'wx', 0o600))
     await backup(db, beside, { rate: PAGES })

@@ -1,8 +1,8 @@
-import { closeSync, existsSync, fstatSync, fsyncSync, mkdirSync, openSync, readSync } from 'node:fs'
+import { closeSync, existsSync, fstatSync, fsyncSync, openSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { MnemError } from '../errors.ts'
-import { checkStoreAccess, storeUnusable } from './store-access.ts'
+import { checkStoreAccess, makeDirectory, storeUnusable } from './store-access.ts'
 
 /** The one database file of a store directory. */
 export const FILE_NAME = 'mnem.db'
@@ -84,7 +84,7 @@ export function prepareFile(dir: string): string {
   }
   const file = join(dir, FILE_NAME)
   try {
-    mkdirSync(dir, { recursive: true, mode: 0o700 })
+    makeDirectory(dir)
     checkStoreAccess(dir)
     const isNew = !existsSync(file)
     const fd = openSync(file, 'a+', 0o600)

@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync, statSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { MnemError } from '../errors.ts'
 
@@ -19,6 +19,24 @@ export function checkStoreAccess(dir: string): void {
   }
 }
 
+/**
+ * Make a directory, and those above it that are missing, for this user alone. Node's own recursive way never ends where
+ * the system says of a name in a directory that is there that it is not, as below /proc.
+ *
+ * Throws what the system said.
+ */
+export function makeDirectory(dir: string): void {
+  try {
+    mkdirSync(dir, { mode: 0o700 })
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST' && statSync(dir).isDirectory()) return
+    if (code !== 'ENOENT' || existsSync(dirname(dir))) throw error
+    makeDirectory(dirname(dir))
+    mkdirSync(dir, { mode: 0o700 })
+  }
+}
+
 function check(path: string, mode: number, dir: string): void {
   try {
     accessSync(path, mode)
@@ -30,7 +48,7 @@ function check(path: string, mode: number, dir: string): void {
 const WHY: Record<string, string> = {
   EEXIST: 'there is a file of that name',
   ENOTDIR: 'a part of the path is a file',
-  ENOENT: 'it is not there any more',
+  ENOENT: 'there can be no such directory',
   EROFS: 'it is on a read-only file system; mount it writable',
   ENOSPC: 'the disk is full',
   EISDIR: 'mnem.db in it is a directory',

@@ -4,7 +4,7 @@ import type { Configuration } from './read.ts'
 import type { Kind } from './values.ts'
 
 /** The options in force as a configuration file, each with where it was taken from; what is off is a comment. */
-export function showConfiguration({ config, sources }: Configuration): string {
+export function showConfiguration({ config, sources, strangers }: Configuration): string {
   const lines = OPTION_NAMES.map((name) => {
     const value = config[name]
     if (value === undefined) return `# ${name} is not set`
@@ -12,7 +12,9 @@ export function showConfiguration({ config, sources }: Configuration): string {
     const masked = typeof shown === 'string' ? maskSecrets(shown) : shown
     return `${stringify({ [name]: masked }).trim()} # ${sources[name]}`
   })
-  return `${lines.join('\n')}\n`
+  // They do nothing: most likely a name was misspelt.
+  const ignored = strangers.map((name) => `# ${name} is no option of serve`)
+  return `${[...lines, ...ignored].join('\n')}\n`
 }
 
 /** Passwords in addresses, such as `postgres://user:password@host`, are nobody's to see. */
