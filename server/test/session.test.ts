@@ -266,3 +266,26 @@ describe('the log', () => {
     expect(peer.logLines.join()).not.toContain('hunter2')
   })
 })
+
+describe('long works', () => {
+  it('are done two at a time, and hold up neither reads nor writes', async () => {
+    const peer = await new SessionPeer().hello()
+    peer.send([1, 'verify', { memory: 'm' }], [2, 'verify', { memory: 'm' }], [3, 'verify', { memory: 'm' }])
+    peer.send([4, 'add', { memory: 'm', items: [textItem('x')] }], [5, 'query', { memory: 'n' }])
+    await peer.stores.nth(3)
+    expect(peer.stores.called).toEqual(['verify m', 'verify m', 'add m', 'listing n'])
+    peer.stores.calls[0]?.resolve()
+    expect((await peer.stores.nth(4)).method).toBe('verify')
+  })
+})
+
+it('tells who may write and not read of conflicts without what stands there', async () => {
+  const access = { token: 't', verbs: new Set(['write'] as const), memories: ['*'], author: undefined }
+  const peer = await new SessionPeer({ admit: () => access }).hello()
+  peer.send([1, 'merge', { memory: 'm', from: 'trial' }])
+  const item = new JsonText('{"id":"m:0000000000"}')
+  const conflict = { id: 'm:0000000000', kind: 'edit/edit', base: item, ours: item, theirs: item }
+  ;(await peer.stores.nth(0)).resolve({ status: 'conflicts', conflicts: [conflict] })
+  const { result } = await peer.answer(1)
+  expect(result.conflicts).toEqual([{ ...conflict, base: null, ours: null, theirs: null }])
+})

@@ -3,8 +3,8 @@ import { coversAll } from '../access/access.ts'
 import { failure } from '../session/failure.ts'
 import { defineHandler } from './handler.ts'
 
-/** Waits for nothing: it copies what is there at one moment, and others go on. */
-export const handleBackup = defineHandler(backup, 'now', async ({ stores, access, backupPath }, { to }) => {
+/** Holds nothing up: it copies what is there at one moment, and others go on. */
+export const handleBackup = defineHandler(backup, 'long', async ({ stores, access, backupPath }, { to }) => {
   if (!coversAll(access))
     throw failure(
       'unauthorized',

@@ -25,9 +25,9 @@ export interface HandlerContext {
 
 /**
  * How a handler is ordered among the requests of its connection: writes and reads of one memory in the order in which
- * they came (order.ts), `now` without waiting for anything.
+ * they came (order.ts), `now` without waiting for anything, `long` without order, a few at once on the whole server.
  */
-export type Turn = 'write' | 'read' | 'now'
+export type Turn = 'write' | 'read' | 'now' | 'long'
 
 export interface Handler {
   readonly method: Method

@@ -3,6 +3,9 @@ import { Semaphore } from './semaphore.ts'
 /** Reads of all connections that may be under way at once: each may gather tens of megabytes. */
 const READS = 16
 
+/** Long works of all connections at once: each holds a state and a share of the processor for seconds. */
+const LONG = 2
+
 /** A connection, as the budget sees it. */
 export interface BudgetMember {
   /** There may be room again, or none any more. */
@@ -27,6 +30,8 @@ export class BufferBudget {
   stalledBytes = 0
   /** Turns for reads of the store. */
   readonly reads = new Semaphore(READS)
+  /** Turns for long works. */
+  readonly long = new Semaphore(LONG)
   private wasFull = false
 
   constructor(limit: number) {

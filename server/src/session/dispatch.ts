@@ -7,6 +7,7 @@ import { HANDLERS } from '../handlers/index.ts'
 import { cancelled, failure } from './failure.ts'
 import { Order } from './order.ts'
 import type { ReadGate } from './read-gate.ts'
+import type { Semaphore } from './semaphore.ts'
 
 /** What is the same for all requests of a connection. */
 type ConnectionContext = Pick<HandlerContext, 'stores' | 'readiness' | 'imports' | 'backupPath'>
@@ -15,11 +16,13 @@ type ConnectionContext = Pick<HandlerContext, 'stores' | 'readiness' | 'imports'
 export class Dispatcher {
   private readonly context: ConnectionContext
   private readonly gate: ReadGate
+  private readonly long: Semaphore
   private readonly order = new Order()
 
-  constructor(context: ConnectionContext, gate: ReadGate) {
+  constructor(context: ConnectionContext, gate: ReadGate, long: Semaphore) {
     this.context = context
     this.gate = gate
+    this.long = long
   }
 
   /**
@@ -46,6 +49,7 @@ export class Dispatcher {
     signal: AbortSignal,
   ): Promise<unknown> {
     if (turn === 'now') return run()
+    if (turn === 'long') return this.long.run(() => (signal.aborted ? Promise.reject(cancelled()) : run()))
     if (turn === 'write' && memory !== undefined) return this.order.write(memory, run, signal)
     const read = () => this.gate.run(() => (signal.aborted ? Promise.reject(cancelled()) : run()))
     return memory === undefined ? this.order.readAll(read) : this.order.read(memory, read, signal)

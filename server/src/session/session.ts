@@ -149,7 +149,11 @@ export class Session {
     const { stores, readiness } = options
     this.imports = new Imports(stores)
     const { backupPath = anywhere } = options
-    this.dispatcher = new Dispatcher({ stores, readiness, imports: this.imports, backupPath }, this.gate)
+    this.dispatcher = new Dispatcher(
+      { stores, readiness, imports: this.imports, backupPath },
+      this.gate,
+      this.budget.long,
+    )
     this.connection = createMessageConnection(this.reader, this.writer)
     this.connection.onRequest((method, params, token) => this.answer(method, params, token))
     this.connection.onNotification((method) => this.notice(method))
