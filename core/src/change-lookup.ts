@@ -1,9 +1,15 @@
 import type { EngineReader, Row } from './engine/engine.ts'
 import { corruptIndex } from './keys.ts'
+import { nodeObjectId } from './object.ts'
 import { type Change, decodeRecord } from './record.ts'
 
 /** A change that gives a node a value, or what a purge left of it. */
 export type SettingChange = Extract<Change, { kind: 'item' | 'node' | 'redacted' }>
+
+/** The id of the object that a change sets as node `id`: what a purge leaves still says it. */
+export function settingObject(id: string, change: SettingChange): Buffer {
+  return change.kind === 'redacted' ? Buffer.from(change.object) : nodeObjectId(id, change.fields)
+}
 
 /** A node, by its number or id, and the row that set it. */
 export interface NodePlace {

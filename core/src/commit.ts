@@ -1,4 +1,4 @@
-import { ChangeLookup, type NodePlace } from './change-lookup.ts'
+import { ChangeLookup } from './change-lookup.ts'
 import { decode, encode } from './codec.ts'
 import type { EngineWriter, Entry, MemoryRecord, Row } from './engine/engine.ts'
 import { MnemError } from './errors.ts'
@@ -9,7 +9,6 @@ import {
   commitKey,
   commitKeySeq,
   commitRange,
-  corruptIndex,
   itemKey,
   itemValue,
   mergeKey,
@@ -17,7 +16,7 @@ import {
   requestKey,
 } from './keys.ts'
 import { itemId } from './names.ts'
-import { encodeCommit, type NodeFields, nodeObjectId } from './object.ts'
+import { encodeCommit, nodeObjectId } from './object.ts'
 import { type Change, decodeRecord, encodeRecord } from './record.ts'
 import { State } from './state.ts'
 
@@ -59,7 +58,7 @@ export async function commit(
   const seq = await writer.nextSeq()
   const appends = state.apply(seq, { changes }, objects)
   const lookup = new ChangeLookup(writer, memory.id)
-  const stateId = await state.id((missing) => readFields(lookup, missing))
+  const stateId = await state.id((missing) => lookup.find(missing))
   const parent = before?.row
   const parentRows = [parent, second].filter((row) => row !== undefined)
   const parents = parentRows.map((row) => row.id)
@@ -160,14 +159,6 @@ export async function nextPlace(
   const [follower] = await writer.line(memory, parent.line, depth, depth)
   const isFirst = follower === undefined
   return { line: isFirst ? parent.line : await writer.newLine(memory), depth, isFirst }
-}
-
-/** The fields of live nodes, by the rows that set them. */
-export async function readFields(lookup: ChangeLookup, missing: readonly NodePlace[]): Promise<NodeFields[]> {
-  return (await lookup.find(missing)).map((change) => {
-    if (change.kind === 'redacted') throw corruptIndex('a purged node does not know its id', change.object)
-    return change.fields
-  })
 }
 
 /** What is kept for speed of a row and its changes: everything but its idempotency key. */

@@ -1,11 +1,10 @@
 import { breathe } from './breathe.ts'
 import { forkOf, forwards, type Stretch, stretches } from './chain.ts'
-import { ChangeLookup, type SettingChange } from './change-lookup.ts'
+import { ChangeLookup, type SettingChange, settingObject } from './change-lookup.ts'
 import type { EngineReader, MemoryRecord, Row } from './engine/engine.ts'
 import { renderNode } from './item.ts'
 import { lastEvent } from './item-index.ts'
 import { itemId } from './names.ts'
-import { nodeObjectId } from './object.ts'
 import { type Change, decodeRecord } from './record.ts'
 import type { ItemChange } from './types.ts'
 
@@ -113,11 +112,6 @@ function describe(
   const [old, now] = [before, after].map((change) => change && renderNode(prefix, number, change))
   if (old === undefined) return now && { id, kind: 'added', new: now }
   if (now === undefined) return { id, kind: 'removed', old }
-  const isSame = objectOf(id, before as SettingChange).equals(objectOf(id, after as SettingChange))
+  const isSame = settingObject(id, before as SettingChange).equals(settingObject(id, after as SettingChange))
   return isSame ? undefined : { id, kind: 'changed', old, new: now }
-}
-
-/** The object's id: what a purge leaves of a node still says whether it is the same. */
-function objectOf(id: string, change: SettingChange): Buffer {
-  return Buffer.from(change.kind === 'redacted' ? change.object : nodeObjectId(id, change.fields))
 }

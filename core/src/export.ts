@@ -5,6 +5,7 @@ import { toHex } from './id.ts'
 import { stringifyJson } from './json.ts'
 import { counterId, itemId } from './names.ts'
 import { NOTE, type NodeFields, setProvenance } from './object.ts'
+import { purgedOf } from './purge.ts'
 import { ascending } from './reach.ts'
 import { type Change, decodeRecord } from './record.ts'
 import type { ExportPart } from './types.ts'
@@ -66,7 +67,7 @@ async function begin(reader: EngineReader, memory: MemoryRecord): Promise<Cursor
     prefix: memory.prefix,
     default_branch: memory.default_branch,
     refs: heads,
-    redacted: [],
+    redacted: await purgedOf(reader, memory),
   }
   const newest = refs.reduce((highest, { seq }) => Math.max(highest, seq), 0)
   return { header: `${JSON.stringify(header)}\n`, newest, last: 0, commits: 0, changes: 0 }

@@ -17,6 +17,8 @@ export interface Snapshot {
 class Head {
   readonly lock = new Mutex()
   snapshot: Snapshot | undefined
+  /** The memory's epoch when the snapshot was read: a purge changes rows that it was made from. */
+  epoch = 0
 }
 
 /** Branches whose state is kept at once. */
@@ -92,7 +94,8 @@ export class Heads {
     branch: string,
     head: Head,
   ): Promise<Snapshot | undefined> {
-    const kept = head.snapshot
+    const kept = head.epoch === memory.epoch ? head.snapshot : undefined
+    head.epoch = memory.epoch
     const seq = await reader.ref(memory.id, branch)
     if (kept !== undefined && kept.row.seq === seq) return kept
     const row = await headOf(reader, memory, branch)

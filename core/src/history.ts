@@ -4,7 +4,7 @@ import { ChangeLookup } from './change-lookup.ts'
 import type { EngineReader, MemoryRecord, Row } from './engine/engine.ts'
 import { invalidParams } from './errors.ts'
 import { toHex } from './id.ts'
-import { writerOf } from './identity.ts'
+import { originOf, writerOf } from './identity.ts'
 import { renderNode } from './item.ts'
 import { events, type ItemEvent } from './item-index.ts'
 import { itemNumber, noSuchItem } from './names.ts'
@@ -148,7 +148,7 @@ async function eventsOf(
     const kind = change === undefined ? 'removed' : wasSet ? 'changed' : 'added'
     const item = change === undefined ? null : renderNode(memory.prefix, number, change)
     entries.push({ seq, entry: { commit: await showCommit(reader, row), kind, item } })
-    const theirs = change?.kind === 'item' ? change.origin?.theirs : undefined
+    const theirs = change && originOf(change)?.theirs
     const second = row.parents[1]
     if (theirs !== undefined && second !== undefined) {
       const [parent] = (await reader.rows(memory.id, [second])) as [Row]

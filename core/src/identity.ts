@@ -7,7 +7,7 @@ import { lastEvent } from './item-index.ts'
 import { corruptIndex } from './keys.ts'
 import type { Copy } from './merge.ts'
 import { encodeNode, type NodeFields } from './object.ts'
-import type { Origin } from './record.ts'
+import type { Change, Origin } from './record.ts'
 import type { ItemPlace } from './state.ts'
 
 /** A value of an item: the row that gave it, the number that it has there, and the change itself. */
@@ -34,7 +34,7 @@ async function follow(reader: EngineReader, lookup: ChangeLookup, place: ItemPla
   for (let { number, seq } = place; ; ) {
     const [written] = await lookup.findWithRows([{ key: number, seq }])
     const { row, change } = written as { row: Row; change: SettingChange }
-    const theirs = change.kind === 'item' ? change.origin?.theirs : undefined
+    const theirs = originOf(change)?.theirs
     const second = row.parents[1]
     if (theirs === undefined || second === undefined) return { row, number, change }
     const [parent] = (await reader.rows(row.memory, [second])) as [Row]
@@ -62,7 +62,7 @@ export async function copiesOf(
     const found = await lookup.findWithRows(some.map(({ number, seq }) => ({ key: number, seq })))
     for (const [index, { row, change }] of found.entries()) {
       const { number } = some[index] as ItemPlace
-      const origin = change.kind === 'item' ? change.origin : undefined
+      const origin = originOf(change)
       const born = showOrigin(origin ?? { commit: row.id, number })
       // What was not taken from a second parent was written here.
       const isTaken = origin?.theirs !== undefined
@@ -73,6 +73,11 @@ export async function copiesOf(
     }
   }
   return copies
+}
+
+/** What a change says of where its item was born; undefined: right there. */
+export function originOf(change: Change): Origin | undefined {
+  return change.kind === 'item' || change.kind === 'redacted' ? change.origin : undefined
 }
 
 async function whyOf(reader: EngineReader, memory: number, place: ItemPlace): Promise<string> {
@@ -87,18 +92,19 @@ class StoredCopy implements Copy {
   readonly origin: string
   readonly why: string
   readonly fields: NodeFields | undefined
-  private readonly purged: string
+  readonly object: Uint8Array | undefined
 
   constructor(number: number, origin: string, why: string, change: SettingChange) {
     this.number = number
     this.origin = origin
     this.why = why
     this.fields = change.kind === 'redacted' ? undefined : change.fields
-    this.purged = change.kind === 'redacted' ? `purged ${toHex(change.object)}` : ''
+    this.object = change.kind === 'redacted' ? change.object : undefined
   }
 
   get value(): string {
-    return this.fields === undefined ? this.purged : encodeNode('', this.fields).toString('latin1')
+    if (this.object !== undefined) return `purged ${toHex(this.object)}`
+    return encodeNode('', this.fields as NodeFields).toString('latin1')
   }
 }
 

@@ -1,8 +1,10 @@
 import { MnemError } from './errors.ts'
 import { FORMAT, FORMAT_VERSION } from './export.ts'
+import { fromHex } from './id.ts'
 import { canonicalJson, members } from './json.ts'
 import { checkText, counterId, itemNumber } from './names.ts'
 import type { NodeFields } from './object.ts'
+import type { PurgeNote } from './purge.ts'
 import type { Change } from './record.ts'
 
 /** One line of an export, read and checked as far as it can be by itself. */
@@ -12,6 +14,8 @@ export interface Header {
   default_branch: string
   /** Branch to commit id. */
   refs: ReadonlyMap<string, string>
+  /** Who purged what, by the object's id as hex. */
+  redacted: ReadonlyMap<string, PurgeNote>
 }
 
 export interface CommitLine {
@@ -87,8 +91,6 @@ export function readHeader(text: string, line: number): Header {
     throw badLine(line, `is of another version than ${FORMAT_VERSION}; update mnem-sidecar`)
   if (texts.get('hash_algo') !== '"blake3"') throw badLine(line, 'names another hash than blake3')
   only(texts, line, ['format', 'version', 'hash_algo', 'prefix', 'default_branch', 'refs', 'redacted'])
-  if ((texts.get('redacted') ?? '[]') !== '[]')
-    throw badLine(line, 'names purged objects, which this version can’t take')
   const refs = new Map<string, string>()
   for (const [branch, id] of objectOf(texts.get('refs') ?? '', line, 'has no object `refs`')) {
     const commit: unknown = JSON.parse(id)
@@ -98,7 +100,30 @@ export function readHeader(text: string, line: number): Header {
   }
   const prefix = stringOf(texts, 'prefix', line)
   checkText(prefix, 'prefix')
-  return { prefix, default_branch: stringOf(texts, 'default_branch', line), refs }
+  const redacted = readRedacted(texts.get('redacted'), line)
+  return { prefix, default_branch: stringOf(texts, 'default_branch', line), refs, redacted }
+}
+
+function readRedacted(text: string | undefined, line: number): Map<string, PurgeNote> {
+  const notes = new Map<string, PurgeNote>()
+  const listed: unknown = JSON.parse(text ?? '[]')
+  if (!Array.isArray(listed)) throw badLine(line, 'has no list `redacted`')
+  for (const one of listed) {
+    const texts = objectOf(
+      JSON.stringify(one),
+      line,
+      'names a purged object by something else than an object',
+    )
+    only(texts, line, ['object', 'id', 'author', 'time', 'reason'])
+    const object = stringOf(texts, 'object', line)
+    if (!ID.test(object)) throw badLine(line, 'names a purged object without its id')
+    notes.set(object, {
+      author: stringOf(texts, 'author', line),
+      time: wholeOf(texts, 'time', line),
+      reason: stringOf(texts, 'reason', line),
+    })
+  }
+  return notes
 }
 
 /** A commit, or the last line, which has the counts. */
@@ -146,6 +171,7 @@ function removal(id: string, prefix: string): Change {
 
 function setting(id: string, value: string, line: number, prefix: string): Change {
   const texts = objectOf(value, line, `has something else than a node at ${JSON.stringify(id)}`)
+  if (texts.has('redacted')) return redaction(id, texts, line, prefix)
   only(texts, line, ['content', 'content_kind', 'provenance', 'event_time'])
   const content = texts.get('content')
   if (content === undefined) throw badLine(line, `has a node without content at ${JSON.stringify(id)}`)
@@ -156,6 +182,15 @@ function setting(id: string, value: string, line: number, prefix: string): Chang
   const fields = fieldsOf(texts, content, line)
   const number = itemNumber(prefix, id)
   return number === undefined ? { kind: 'node', id, fields } : { kind: 'item', number, fields }
+}
+
+function redaction(id: string, texts: Texts, line: number, prefix: string): Change {
+  only(texts, line, ['redacted'])
+  const object = stringOf(texts, 'redacted', line)
+  const number = itemNumber(prefix, id)
+  if (!ID.test(object) || number === undefined)
+    throw badLine(line, 'has a purged node that is no item, or has no object id')
+  return { kind: 'redacted', number, object: fromHex(object) }
 }
 
 const PROVENANCE = ['agent_step', 'observation', 'tool_call', 'source', 'note']

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { ChangeLookup } from './change-lookup.ts'
-import { indexEntries, newObjects, nextPlace, readFields, rowOf } from './commit.ts'
+import { ChangeLookup, type SettingChange } from './change-lookup.ts'
+import { indexEntries, newObjects, nextPlace, rowOf } from './commit.ts'
 import type { Engine, EngineWriter, MemoryRecord, Row } from './engine/engine.ts'
 import { MnemError } from './errors.ts'
 import { replay } from './heads.ts'
@@ -15,10 +15,12 @@ import {
   readHeader,
   readLine,
 } from './import-line.ts'
+import { purgedKey } from './keys.ts'
 import { type Copy, planMerge } from './merge.ts'
 import { gather } from './merging.ts'
-import { checkMemoryName } from './names.ts'
-import { encodeCommit, encodeNode, type NodeFields } from './object.ts'
+import { checkMemoryName, itemId, itemNumber } from './names.ts'
+import { encodeCommit, encodeNode } from './object.ts'
+import { holders, notePurged, purgedEver, purgedOf, purgedValue } from './purge.ts'
 import { type Change, encodeRecord, type Origin } from './record.ts'
 import { State } from './state.ts'
 
@@ -51,11 +53,16 @@ export class Importer {
   private commits = 0
   private changes = 0
   private readonly states = new Map<number, State>()
+  private readonly force: boolean
+  /** What was purged of the store before this import began, and must not come back. */
+  private purged: ReadonlyMap<string, number> = new Map()
 
-  constructor(engine: Engine, name: string) {
+  /** With `force` content comes back that was purged of this store. */
+  constructor(engine: Engine, name: string, force = false) {
     checkMemoryName(name)
     this.engine = engine
     this.name = name
+    this.force = force
   }
 
   /** Take the next piece. Throws `corrupt_store` naming the first line that is wrong, or `conflict` where the name is taken. */
@@ -89,6 +96,10 @@ export class Importer {
       if (!header.refs.has(header.default_branch))
         throw badLine(1, 'has a default branch that is none of its branches')
       await this.checkName(writer)
+      await this.checkPurgedSince(writer, staging)
+      // From now on no other import brings those back either.
+      for (const { object, id, ...note } of await purgedOf(writer, staging))
+        await notePurged(writer, staging, fromHex(object), itemNumber(staging.prefix, id) as number, note)
       await writer.renameMemory(staging, this.name)
     })
     this.staging = undefined
@@ -116,6 +127,7 @@ export class Importer {
   private async begin(writer: EngineWriter, text: string): Promise<void> {
     const header = readHeader(text, this.line)
     await this.checkName(writer)
+    this.purged = await purgedEver(writer)
     await removeStale(writer)
     const name = `${STAGING}${Date.now()} ${randomUUID()}`
     this.staging = await writer.createMemory(name, header.prefix, header.default_branch)
@@ -192,12 +204,11 @@ export class Importer {
     const merged = first && second && (await this.mergeOf(writer, memory, state, first, second))
     const traced: Change[] = []
     for (const change of changes) {
-      if (change.kind !== 'item') {
+      if (change.kind !== 'item' && change.kind !== 'redacted') {
         traced.push(change)
         continue
       }
-      const origin =
-        merged?.(change.number, change.fields) ?? (await editOf(writer, memory, state, change.number))
+      const origin = merged?.(change) ?? (await editOf(writer, memory, state, change.number))
       traced.push(origin === undefined ? change : { ...change, origin })
     }
     return traced
@@ -210,18 +221,20 @@ export class Importer {
     state: State,
     first: Row,
     second: Row,
-  ): Promise<(number: number, fields: NodeFields) => Origin | undefined> {
+  ): Promise<(change: ItemSetting) => Origin | undefined> {
     const other = this.states.get(second.seq) ?? (await replay(writer, memory.prefix, second)).state
     const copies = await gather(writer, memory, first, second, state, other)
     const plan = planMerge({ ...copies, top: { ours: state.top, theirs: other.top } })
     const planned = new Map<number, Copy>()
-    for (const { number, from } of plan.set) if (from !== undefined) planned.set(number, from)
+    for (const { number, from } of [...plan.set, ...plan.lost])
+      if (from !== undefined) planned.set(number, from)
     for (const { number, theirs } of plan.conflicts) if (theirs !== undefined) planned.set(number, theirs)
     const inPlace = new Map(copies.theirs.map((copy) => [copy.number, copy]))
-    return (number, fields) => {
-      const value = encodeNode('', fields).toString('latin1')
+    return (change) => {
+      const { number } = change
       for (const copy of [planned.get(number), inPlace.get(number)])
-        if (copy?.value === value) return { ...readOrigin(copy.origin), theirs: copy.number }
+        if (copy !== undefined && isTaken(change, copy))
+          return { ...readOrigin(copy.origin), theirs: copy.number }
       return undefined
     }
   }
@@ -235,7 +248,10 @@ export class Importer {
     second: Row | undefined,
   ): Promise<Row> {
     const seq = await writer.nextSeq()
-    state.apply(seq, { changes }, newObjects(memory.prefix, changes))
+    const objects = newObjects(memory.prefix, changes)
+    for (const [number, object] of objects)
+      if (this.purged.has(toHex(object))) this.refusePurged(memory, number)
+    state.apply(seq, { changes }, objects)
     const parents = [first, second].filter((row) => row !== undefined)
     const { line, depth } = await nextPlace(writer, memory.id, first)
     const row: Row = {
@@ -250,14 +266,14 @@ export class Importer {
     // The nodes that it sets are read from its own row where their ids are needed.
     const lookup = new ChangeLookup(writer, memory.id)
     const known = new Map(
-      changes.flatMap((change) => (change.kind === 'node' ? [[change.id, change.fields] as const] : [])),
+      changes.flatMap((change) => (change.kind === 'node' ? [[change.id, change] as const] : [])),
     )
     const stateId = await state.id(async (missing) => {
       const others = missing.filter(({ key, seq: at }) => at !== seq || !known.has(String(key)))
-      const read = (await readFields(lookup, others)).values()
+      const read = (await lookup.find(others)).values()
       return missing.map(({ key, seq: at }) => {
         const own = at === seq ? known.get(String(key)) : undefined
-        return own ?? (read.next().value as NodeFields)
+        return own ?? (read.next().value as SettingChange)
       })
     })
     const derived = objectId(
@@ -269,8 +285,47 @@ export class Importer {
     await writer.append(row)
     for (const { key, value } of indexEntries(row, changes, second))
       await writer.putEntry(memory.id, key, value)
+    for (const change of changes)
+      if (change.kind === 'redacted') await this.noteRedacted(writer, memory, change)
     return row
   }
+
+  private async noteRedacted(
+    writer: EngineWriter,
+    memory: MemoryRecord,
+    { number, object }: Extract<Change, { kind: 'redacted' }>,
+  ): Promise<void> {
+    const note = this.header?.redacted.get(toHex(object)) ?? { author: '', time: 0, reason: '' }
+    // With this memory alone until the import is whole.
+    await writer.putEntry(memory.id, purgedKey(object), purgedValue(number, note))
+  }
+
+  /** What was purged while the import was under way. */
+  private async checkPurgedSince(writer: EngineWriter, staging: MemoryRecord): Promise<void> {
+    for (const [object, number] of await purgedEver(writer)) {
+      if (this.purged.has(object)) continue
+      const found = await holders(writer, staging, number, fromHex(object))
+      if (found.some(({ hasContent }) => hasContent)) this.refusePurged(staging, number)
+    }
+  }
+
+  private refusePurged({ prefix }: MemoryRecord, number: number): void {
+    if (this.force) return
+    throw new MnemError(
+      'conflict',
+      `The export brings back the content of ${itemId(prefix, number)}, which was purged from this store; nothing was imported. Import it with force if that is meant.`,
+      { reason: 'purged', object: itemId(prefix, number) },
+    )
+  }
+}
+
+type ItemSetting = Extract<Change, { kind: 'item' | 'redacted' }>
+
+/** Whether what a merge set is a copy's value; of purged ones under different numbers there is nothing to compare. */
+function isTaken(change: ItemSetting, copy: Copy): boolean {
+  if (change.kind === 'item') return copy.value === encodeNode('', change.fields).toString('latin1')
+  if (copy.object === undefined) return false
+  return copy.number !== change.number || Buffer.compare(copy.object, change.object) === 0
 }
 
 /** The origin of an item that a commit changes while it is live. */

@@ -8,6 +8,8 @@ import { objectId, toHex } from './id.ts'
  *     'c' id[8] seq[6]              -> ''              a commit by its id's first bytes
  *     'i' number[5] line[4] depth[5] -> [seq, set]     a commit that set or removed an item
  *     'm' line[4] depth[5]           -> [seq, line, depth] a merge, and the place of its second parent
+ *     'p' object[32]                -> [number, author, time, reason]  an object whose content was purged
+ *                                      (of all memories together, under memory 0: [number, time])
  *     'k' hash[16]                  -> seq | [digest] | [digest, seq]
  *                                      an idempotency key; a digest where no commit was due, or another's was there
  */
@@ -15,6 +17,10 @@ const COMMIT = 0x63
 const ITEM = 0x69
 const REQUEST = 0x6b
 const MERGE = 0x6d
+const PURGED = 0x70
+
+/** In place of a memory: what is kept of all of them, beyond their end. */
+export const EVERY_MEMORY = 0
 
 const ID_PREFIX = 8
 const LARGEST_LINE = 0xffffffff
@@ -79,6 +85,25 @@ export function mergeValue(seq: number, line: number, depth: number): Buffer {
 export function readMergeValue(value: Uint8Array): { line: number; depth: number } {
   const [, line, depth] = decode(value) as [number, number, number]
   return { line, depth }
+}
+
+export function purgedKey(object: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.of(PURGED), object])
+}
+
+/** The range of keys of purged objects. */
+export function purgedRange(): [from: Buffer, to: Buffer] {
+  return [Buffer.of(PURGED), Buffer.of(PURGED + 1)]
+}
+
+/** The object that a key of `purgedRange` is of. */
+export function purgedObject(key: Uint8Array): Uint8Array {
+  return key.subarray(1)
+}
+
+/** The range of keys of the commits that set an item of this number or removed it, on any line. */
+export function itemRange(number: number): [from: Buffer, to: Buffer] {
+  return [itemKey(number, 0, 0), itemKey(number + 1, 0, 0)]
 }
 
 /** Where everything stands that is derived from rows alone. */

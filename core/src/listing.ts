@@ -4,9 +4,8 @@ import type { EngineReader, MemoryRecord, Row } from './engine/engine.ts'
 import { MnemError } from './errors.ts'
 import { type Heads, replay, type Snapshot } from './heads.ts'
 import { toHex } from './id.ts'
-import { renderItem } from './item.ts'
+import { renderNode } from './item.ts'
 import type { JsonText } from './json.ts'
-import { corruptIndex } from './keys.ts'
 import { resolve } from './refs.ts'
 import type { ItemPlace } from './state.ts'
 import type { Have, Listing, ListingRequest } from './types.ts'
@@ -22,14 +21,17 @@ interface Selection {
   places: ItemPlace[]
 }
 
-/** Read the items at the head or at `at`, as far as the caller does not hold them already. */
+/**
+ * Read the items at the head or at `at`, as far as the caller does not hold them already. Undefined where a purge came
+ * between: the memory is to be looked up again.
+ */
 export async function list(
   reader: EngineReader,
   heads: Heads,
   memory: MemoryRecord,
   request: ListingRequest,
   limitBytes: number,
-): Promise<Listing> {
+): Promise<Listing | undefined> {
   const branch = request.branch ?? memory.default_branch
   const selection = await select(reader, heads, memory, branch, request)
   const base = { epoch: memory.epoch, branch }
@@ -38,12 +40,12 @@ export async function list(
   const { row, count, mode, places } = selection
   const head = { commit: toHex(row.id), ...base, count, mode }
   if (mode === 'unchanged') return head
-  const lookup = new ChangeLookup(reader, memory.id)
-  if (hasBudget(request)) {
-    const items = await newest(lookup, memory.prefix, places, request, limitBytes)
-    return { ...head, items, ...leftOut(request, count - items.length) }
-  }
-  const items = await oldest(lookup, memory.prefix, places, limitBytes)
+  const render = new Renderer(reader, memory)
+  const items = hasBudget(request)
+    ? await newest(render, places, request, limitBytes)
+    : await oldest(render, places, limitBytes)
+  if (render.purged > 0 && request.redacted !== true) return undefined
+  if (hasBudget(request)) return { ...head, items, ...leftOut(request, count - items.length) }
   return items.length < places.length ? { ...head, items, more: true } : { ...head, items }
 }
 
@@ -64,8 +66,7 @@ async function select(
 ): Promise<Selection | undefined> {
   const have = request.have?.epoch === memory.epoch ? request.have : undefined
   const held = have === undefined ? undefined : await heldRow(reader, memory, have)
-  const take = (snapshot: Snapshot | undefined) =>
-    snapshot && selectFrom(snapshot, have, held, hasBudget(request))
+  const take = (snapshot: Snapshot | undefined) => snapshot && selectFrom(snapshot, have, held, request)
   if (request.at === undefined) return heads.read(reader, memory, branch, take)
   const row = await resolve(reader, memory, branch, request.at)
   return row && take(await replay(reader, memory.prefix, row))
@@ -75,17 +76,19 @@ function selectFrom(
   snapshot: Snapshot,
   have: Have | undefined,
   held: Row | undefined,
-  budget: boolean,
+  request: ListingRequest,
 ): Selection {
   const { row, state, appendsFrom } = snapshot
-  const count = state.count
-  const full = (): Selection => ({ row, count, mode: 'full', places: state.items() })
+  const isAll = request.redacted === true
+  const count = isAll ? state.count : state.whole
+  const items = (from: number) => (isAll ? state.items(from) : state.wholeItems(from))
+  const full = (): Selection => ({ row, count, mode: 'full', places: items(0) })
   if (have === undefined || held === undefined) return full()
   if (held.seq === row.seq && have.count === count) return { row, count, mode: 'unchanged', places: [] }
-  if (budget || have.count > count) return full()
+  if (hasBudget(request) || have.count > count) return full()
   const onlyAppendsSince = held.line === row.line && held.depth <= row.depth && held.depth >= appendsFrom
   if (!onlyAppendsSince) return full()
-  const places = state.items(Math.max(have.count - 1, 0))
+  const places = items(Math.max(have.count - 1, 0))
   const lastHeld = have.count > 0 ? places.shift() : undefined
   // What it claims to hold must have been there at its commit.
   if (lastHeld !== undefined && lastHeld.seq > held.seq) return full()
@@ -104,17 +107,12 @@ async function heldRow(reader: EngineReader, memory: MemoryRecord, have: Have): 
 }
 
 /** From the oldest on, as many as fit into one answer; at least one, so that a caller gets on. */
-async function oldest(
-  lookup: ChangeLookup,
-  prefix: string,
-  places: ItemPlace[],
-  limitBytes: number,
-): Promise<JsonText[]> {
+async function oldest(render: Renderer, places: ItemPlace[], limitBytes: number): Promise<JsonText[]> {
   const items: JsonText[] = []
   let bytes = 0
   for (let start = 0; start < places.length; start += CHUNK) {
     await breathe()
-    for (const item of await render(lookup, prefix, places.slice(start, start + CHUNK))) {
+    for (const item of await render.items(places.slice(start, start + CHUNK))) {
       bytes += Buffer.byteLength(item.text) + 1
       if (bytes > limitBytes && items.length > 0) return items
       items.push(item)
@@ -125,8 +123,7 @@ async function oldest(
 
 /** The newest that fit the caller's budget, oldest first. */
 async function newest(
-  lookup: ChangeLookup,
-  prefix: string,
+  render: Renderer,
   places: ItemPlace[],
   request: ListingRequest,
   limitBytes: number,
@@ -138,7 +135,7 @@ async function newest(
   for (let end = places.length; end > places.length - maxItems; end -= CHUNK) {
     await breathe()
     const start = Math.max(end - CHUNK, places.length - maxItems)
-    for (const item of (await render(lookup, prefix, places.slice(start, end))).reverse()) {
+    for (const item of (await render.items(places.slice(start, end))).reverse()) {
       bytes += Buffer.byteLength(item.text)
       if (bytes > maxBytes) return items.reverse()
       items.push(item)
@@ -147,16 +144,23 @@ async function newest(
   return items.reverse()
 }
 
-/** The JSON of items, by the changes that set them. */
-export async function render(
-  lookup: ChangeLookup,
-  prefix: string,
-  places: readonly ItemPlace[],
-): Promise<JsonText[]> {
-  const changes = await lookup.find(places.map(({ number, seq }) => ({ key: number, seq })))
-  return changes.map((change, index) => {
-    const { number } = places[index] as ItemPlace
-    if (change.kind !== 'item') throw corruptIndex('a live item has no content', new Uint8Array())
-    return renderItem(prefix, number, change.fields)
-  })
+/** Gives the JSON of items, by the changes that set them. */
+class Renderer {
+  private readonly lookup: ChangeLookup
+  private readonly prefix: string
+  /** Items so far whose content was purged. */
+  purged = 0
+
+  constructor(reader: EngineReader, memory: MemoryRecord) {
+    this.lookup = new ChangeLookup(reader, memory.id)
+    this.prefix = memory.prefix
+  }
+
+  async items(places: readonly ItemPlace[]): Promise<JsonText[]> {
+    const changes = await this.lookup.find(places.map(({ number, seq }) => ({ key: number, seq })))
+    return changes.map((change, index) => {
+      if (change.kind === 'redacted') this.purged++
+      return renderNode(this.prefix, (places[index] as ItemPlace).number, change)
+    })
+  }
 }

@@ -16,6 +16,8 @@ export interface Copy {
   why: string
   /** The value itself, its id apart; undefined where a purge took it. */
   fields: NodeFields | undefined
+  /** Where a purge took the value: the id of its object, which only a node of this number can have. */
+  object: Uint8Array | undefined
   /** The same for nodes that are equal but for their id. */
   value: string
 }
@@ -49,6 +51,8 @@ export type Strategy = 'ours' | 'theirs'
 export interface Setting {
   number: number
   fields: NodeFields | undefined
+  /** In place of fields that a purge took: the object's id. */
+  object: Uint8Array | undefined
   origin: string
   /** The copy of theirs whose value this is. */
   from: Copy | undefined
@@ -56,6 +60,8 @@ export interface Setting {
 
 export interface MergePlan {
   set: Setting[]
+  /** What would be set, had a purge not taken the value that another id asks for: these numbers stay empty. */
+  lost: Setting[]
   remove: number[]
   /** The number that comes next. */
   next: number
@@ -71,7 +77,7 @@ export function planMerge(
   resolutions: ReadonlyMap<number, Resolution> = new Map(),
   strategy?: Strategy,
 ): MergePlan {
-  const plan: MergePlan = { set: [], remove: [], next: 0, renumbered: [], conflicts: [] }
+  const plan: MergePlan = { set: [], lost: [], remove: [], next: 0, renumbered: [], conflicts: [] }
   const { incoming, conflicts } = sort(input, plan)
   number(input, incoming, plan)
   for (const conflict of conflicts) if (conflict.kind === 'delete/edit') conflict.number = plan.next++
@@ -102,7 +108,7 @@ function sort(
       else conflicts.push(conflict('edit/delete', base, copy, undefined))
     } else if (mine.get(copy.origin) === copy && !isSame(copy, their)) {
       const [isOurs, isTheirs] = [isUnchanged(copy, base), isUnchanged(their, base)]
-      if (isOurs && !isTheirs) plan.set.push(settingOf(copy.number, their))
+      if (isOurs && !isTheirs) set(plan, settingOf(copy.number, their))
       else if (!isOurs && !isTheirs) conflicts.push(conflict('edit/edit', base, copy, their))
     }
   }
@@ -122,9 +128,8 @@ function number({ top }: MergeInput, incoming: readonly Copy[], plan: MergePlan)
   plan.next = keeps ? start : start + incoming.length
   for (const [index, copy] of incoming.entries()) {
     const to = keeps ? copy.number : start + index
-    if (to !== copy.number) plan.renumbered.push({ from: copy.number, to })
-    // A purged node can't get another id, which needs its content: its number stays empty.
-    if (copy.fields !== undefined || to === copy.number) plan.set.push(settingOf(to, copy))
+    const isSet = set(plan, settingOf(to, copy))
+    if (isSet && to !== copy.number) plan.renumbered.push({ from: copy.number, to })
   }
 }
 
@@ -153,19 +158,30 @@ function apply(conflict: Conflict, resolution: Resolution, plan: MergePlan): voi
   const { number, base, ours, theirs } = conflict
   const identity = (ours ?? theirs) as Copy
   if (typeof resolution === 'object') {
-    plan.set.push({ number, fields: resolution.fields, origin: identity.origin, from: undefined })
+    const { fields } = resolution
+    set(plan, { number, fields, object: undefined, origin: identity.origin, from: undefined })
     return
   }
   const chosen = { ours, theirs, base, delete: undefined }[resolution]
   if (resolution === 'ours') return
   if (chosen === undefined) {
     if (ours !== undefined) plan.remove.push(number)
-  } else if (resolution === 'theirs') plan.set.push(settingOf(number, chosen))
-  else plan.set.push({ number, fields: chosen.fields, origin: identity.origin, from: undefined })
+  } else if (resolution === 'theirs') set(plan, settingOf(number, chosen))
+  else set(plan, { ...settingOf(number, chosen), origin: identity.origin, from: undefined })
 }
 
+/** What a copy of another commit gives at a number. */
 function settingOf(number: number, from: Copy): Setting {
-  return { number, fields: from.fields, origin: from.origin, from }
+  const object = from.number === number ? from.object : undefined
+  return { number, fields: from.fields, object, origin: from.origin, from }
+}
+
+/** A purged node can't get another id, which needs its content: its number stays empty. */
+function set(plan: MergePlan, setting: Setting): boolean {
+  const isThere = setting.fields !== undefined || setting.object !== undefined
+  if (isThere) plan.set.push(setting)
+  else plan.lost.push(setting)
+  return isThere
 }
 
 function conflict(

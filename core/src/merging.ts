@@ -3,7 +3,7 @@ import { type CommitText, commit, moveHead, type Target } from './commit.ts'
 import type { EngineReader, MemoryRecord, Row } from './engine/engine.ts'
 import { replay } from './heads.ts'
 import { toHex } from './id.ts'
-import { copiesOf, readOrigin } from './identity.ts'
+import { copiesOf, originOf, readOrigin } from './identity.ts'
 import { renderNode } from './item.ts'
 import { lastEvent } from './item-index.ts'
 import { corruptIndex } from './keys.ts'
@@ -65,7 +65,7 @@ export async function mergeInto(
   const changes = changesOf(plan, snapshot.state, other)
   const row = await commit(writer, target, changes, work.text, theirs)
   return {
-    result: { status: 'merged', commit: toHex(row.id), ...shown(memory.prefix, plan.renumbered) },
+    result: { ...merged(memory.prefix, row, plan.renumbered), ...lost(memory.prefix, plan) },
     row,
   }
 }
@@ -74,12 +74,22 @@ export async function mergeInto(
 export function mergedResult(prefix: string, row: Row, wasThere: boolean): MergeResult {
   if (wasThere) return { status: 'fast_forward', commit: toHex(row.id) }
   const moved = decodeRecord(row.body).changes.flatMap((change) => {
-    const from = change.kind === 'item' ? change.origin?.theirs : undefined
+    const from = originOf(change)?.theirs
     return change.kind === 'item' && from !== undefined && from !== change.number
       ? [{ from, to: change.number }]
       : []
   })
+  return merged(prefix, row, moved)
+}
+
+function merged(prefix: string, row: Row, moved: readonly { from: number; to: number }[]): MergeResult {
   return { status: 'merged', commit: toHex(row.id), ...shown(prefix, moved) }
+}
+
+/** Purged items of theirs that could not come over under another number. */
+function lost(prefix: string, plan: MergePlan): { redacted?: string[] } {
+  if (plan.lost.length === 0) return {}
+  return { redacted: plan.lost.map(({ number, from }) => itemId(prefix, from?.number ?? number)) }
 }
 
 async function stateOf(transaction: Transaction, { memory }: Target, work: MergeWork): Promise<State> {
@@ -166,15 +176,10 @@ async function touchedSince(
 
 function changesOf(plan: MergePlan, ours: State, theirs: State): Change[] {
   const changes: Change[] = removals(plan.remove)
-  for (const { number, fields, origin, from } of plan.set) {
-    if (fields === undefined) throw corruptIndex('a purged item has no content to merge', new Uint8Array())
-    const born = readOrigin(origin)
-    changes.push({
-      kind: 'item',
-      number,
-      fields,
-      origin: from === undefined ? born : { ...born, theirs: from.number },
-    })
+  for (const { number, fields, object, origin: born, from } of plan.set) {
+    const origin = from === undefined ? readOrigin(born) : { ...readOrigin(born), theirs: from.number }
+    if (fields !== undefined) changes.push({ kind: 'item', number, fields, origin })
+    else if (object !== undefined) changes.push({ kind: 'redacted', number, object, origin })
   }
   const isUsed = ours.hasCounter || theirs.hasCounter || ours.count > 0 || plan.set.length > 0
   if (isUsed && ours.counterValue !== plan.next) changes.push({ kind: 'counter', value: plan.next })

@@ -19,11 +19,10 @@ import type { Provenance } from './types.ts'
  *     [3, from, count]                                       a run of items is removed
  *     [4, id]                                                another node is removed
  *     [5]                                                    the counter is removed
- *     [6, number, object]                                    an item whose content was purged: its object's id remains
+ *     [6, number, object, origin]                            an item whose content was purged: its object's id remains
  *
- * `origin` is for what a merge sets: `[commit id, number, theirs?]`, where the item was born, and where its value is that
- * of the second parent the number that it has there. Codes 1, 4, 6 and origins are
- * read by this version and written by those that import, purge and merge.
+ * `origin` is for what a merge sets and for edits: `[commit id, number, theirs?]`, where the item was born, and where its
+ * value is that of the second parent the number that it has there.
  */
 export type Change =
   | { kind: 'item'; number: number; fields: NodeFields; origin?: Origin | undefined }
@@ -32,7 +31,7 @@ export type Change =
   | { kind: 'remove'; from: number; count: number }
   | { kind: 'remove_node'; id: string }
   | { kind: 'remove_counter' }
-  | { kind: 'redacted'; number: number; object: Uint8Array }
+  | { kind: 'redacted'; number: number; object: Uint8Array; origin?: Origin | undefined }
 
 /** Where an item was born: commit id and the number it had there. */
 export interface Origin {
@@ -71,14 +70,13 @@ function encodeChange(change: Change): CborValue[] {
   switch (change.kind) {
     case 'item': {
       const { content, provenance, event_time } = change.fields
-      const origin = change.origin === undefined ? null : encodeOrigin(change.origin)
       return trimmed([
         0,
         change.number,
         content,
         setProvenance(provenance) ?? null,
         event_time ?? null,
-        origin,
+        encodeOrigin(change.origin),
       ])
     }
     case 'node': {
@@ -101,11 +99,13 @@ function encodeChange(change: Change): CborValue[] {
     case 'remove_counter':
       return [5]
     case 'redacted':
-      return [6, change.number, change.object]
+      return trimmed([6, change.number, change.object, encodeOrigin(change.origin)])
   }
 }
 
-function encodeOrigin({ commit, number, theirs }: Origin): CborValue[] {
+function encodeOrigin(origin: Origin | undefined): CborValue[] | null {
+  if (origin === undefined) return null
+  const { commit, number, theirs } = origin
   return theirs === undefined ? [commit, number] : [commit, number, theirs]
 }
 
@@ -146,7 +146,7 @@ function decodeChange(value: CborValue): Change {
     case 5:
       return { kind: 'remove_counter' }
     case 6:
-      return { kind: 'redacted', number: integer(a), object: id(b) }
+      return { kind: 'redacted', number: integer(a), object: id(b), origin: origin(c) }
     default:
       throw malformed('an unknown kind of change')
   }

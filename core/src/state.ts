@@ -1,16 +1,8 @@
 import { breathe } from './breathe.ts'
-import type { NodePlace } from './change-lookup.ts'
+import { type NodePlace, type SettingChange, settingObject } from './change-lookup.ts'
 import { ID_BYTES, objectId } from './id.ts'
 import { counterId, itemId } from './names.ts'
-import {
-  encodeKey,
-  encodeNode,
-  encodeState,
-  encodeStateHead,
-  ID_HEAD,
-  type NodeFields,
-  nodeObjectId,
-} from './object.ts'
+import { encodeKey, encodeNode, encodeState, encodeStateHead, ID_HEAD } from './object.ts'
 import type { Change, CommitRecord } from './record.ts'
 import { type Entries, StateHash } from './state-hash.ts'
 
@@ -24,6 +16,8 @@ const DIGITS = 10
 export interface Slot {
   seq: number
   object: Uint8Array | undefined
+  /** Its content was purged. */
+  redacted?: true
 }
 
 /** An item of a state: its number and the row that set it. */
@@ -31,6 +25,9 @@ export interface ItemPlace {
   number: number
   seq: number
 }
+
+/** Reads what set nodes, by the rows that did. */
+export type ReadSettings = (missing: readonly NodePlace[]) => Promise<SettingChange[]>
 
 /**
  * The live nodes at a commit: numbered items, the counter, and nodes that another tool wrote. Contents are not held,
@@ -43,6 +40,8 @@ export class State {
   /** The live items' numbers, ascending. */
   private numbers: number[] = []
   private counter: number | undefined
+  /** Live items whose content was purged. */
+  private purged = 0
   private readonly hash = new StateHash()
   /** Items before this position are as they were when the state was hashed last. */
   private changedFrom = 0
@@ -56,6 +55,11 @@ export class State {
   /** Live items. */
   get count(): number {
     return this.numbers.length
+  }
+
+  /** Live items that have their content still. */
+  get whole(): number {
+    return this.numbers.length - this.purged
   }
 
   /** Nodes that are no items and not the counter. */
@@ -90,6 +94,14 @@ export class State {
     return this.numbers.slice(from).map((number) => ({ number, seq: this.slot(number).seq }))
   }
 
+  /** The same of the items that have their content still. */
+  wholeItems(from = 0): ItemPlace[] {
+    if (this.purged === 0) return this.items(from)
+    return this.items()
+      .filter(({ number }) => this.slot(number).redacted !== true)
+      .slice(from)
+  }
+
   /** Take over what a commit changed; `seq` is its row's position. Gives whether it did nothing but append items. */
   apply(
     seq: number,
@@ -111,9 +123,9 @@ export class State {
     return appends
   }
 
-  /** The state's id. `fields` reads the nodes whose object's id is not known yet, by the rows that set them. */
-  async id(fields: (missing: readonly NodePlace[]) => Promise<NodeFields[]>): Promise<Buffer> {
-    if (this.hasUnknown) await this.learnObjects(fields)
+  /** The state's id. `read` gives what set the nodes whose object's id is not known yet, by their rows. */
+  async id(read: ReadSettings): Promise<Buffer> {
+    if (this.hasUnknown) await this.learnObjects(read)
     // Nodes of other tools may stand anywhere between: too rare to be fast.
     if (this.nodeSlots.size > 0) return objectId(encodeState(this.objects()))
     const counter: [string, Uint8Array][] =
@@ -125,9 +137,7 @@ export class State {
     return id
   }
 
-  private async learnObjects(
-    fields: (missing: readonly NodePlace[]) => Promise<NodeFields[]>,
-  ): Promise<void> {
+  private async learnObjects(read: ReadSettings): Promise<void> {
     const missing: (NodePlace & { id: string; slot: Slot })[] = []
     for (const [number, slot] of this.itemSlots) {
       if (slot.object === undefined)
@@ -139,9 +149,9 @@ export class State {
     for (let start = 0; start < missing.length; start += LEARNED) {
       await breathe()
       const some = missing.slice(start, start + LEARNED)
-      const found = await fields(some)
+      const found = await read(some)
       for (const [index, { id, slot }] of some.entries())
-        slot.object = nodeObjectId(id, found[index] as NodeFields)
+        slot.object = settingObject(id, found[index] as SettingChange)
     }
     this.hasUnknown = false
   }
@@ -196,7 +206,7 @@ export class State {
         this.nodeSlots.delete(change.id)
         break
       case 'redacted':
-        this.setItem(change.number, { seq, object: change.object })
+        this.setItem(change.number, { seq, object: change.object, redacted: true })
         break
     }
   }
@@ -218,13 +228,22 @@ export class State {
       if (!this.itemSlots.has(number)) this.numbers.splice(position, 0, number)
       this.changedFrom = Math.min(this.changedFrom, position)
     }
+    this.forgetPurged(number)
+    if (slot.redacted === true) this.purged++
     this.itemSlots.set(number, slot)
+  }
+
+  private forgetPurged(number: number): void {
+    if (this.itemSlots.get(number)?.redacted === true) this.purged--
   }
 
   private removeItems(from: number, count: number): void {
     const start = this.position(from)
     const removed = this.numbers.splice(start, this.position(from + count) - start)
-    for (const number of removed) this.itemSlots.delete(number)
+    for (const number of removed) {
+      this.forgetPurged(number)
+      this.itemSlots.delete(number)
+    }
     this.changedFrom = Math.min(this.changedFrom, start)
   }
 

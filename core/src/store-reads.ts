@@ -65,7 +65,14 @@ export class StoreReads {
           request.max_items !== undefined || request.max_bytes !== undefined ? { omitted: 0 } : {}
         return { commit: null, epoch: 0, branch, count: 0, mode: 'full', items: [], ...omitted }
       },
-      found: (memory) => list(this.engine, this.heads, memory, request, this.listingBytes),
+      found: async (memory) => {
+        for (let record: MemoryRecord | undefined = memory; record !== undefined; ) {
+          const listing = await list(this.engine, this.heads, record, request, this.listingBytes)
+          if (listing !== undefined) return listing
+          record = await this.engine.memory(memory.name)
+        }
+        throw unknownCommit(memory.name, String(request.at ?? DEFAULT_BRANCH), 'it was deleted meanwhile')
+      },
     })
   }
 
@@ -200,7 +207,7 @@ export class StoreReads {
     return this.read(
       { memory },
       {
-        none: (): VerifyResult => ({ ok: true, objects: 0, problems: [], redacted: [] }),
+        none: (): VerifyResult => ({ ok: true, objects: 0, problems: [], redacted: [], purged: [] }),
         found: (record) => verify(this.engine, record),
       },
     )

@@ -4,7 +4,8 @@ import { SqliteEngine } from './engine/sqlite.ts'
 import { MnemError } from './errors.ts'
 import { Holds } from './heads.ts'
 import { Importer } from './import.ts'
-import { checkMemoryName, checkText } from './names.ts'
+import { checkMemoryName, checkText, noSuchItem } from './names.ts'
+import { checkPurge, notePurged, originsOf, Places, tracesOf } from './purge.ts'
 import { unknownCommit } from './refs.ts'
 import { StoreReads } from './store-reads.ts'
 import type {
@@ -16,6 +17,8 @@ import type {
   ForgetResult,
   MergeRequest,
   MergeResult,
+  PurgeRequest,
+  PurgeResult,
   VerifyRequest,
   VerifyResult,
   WriteRequest,
@@ -23,6 +26,9 @@ import type {
 import { rebuildIndex } from './verify.ts'
 import { type WriteControl, WriteQueue } from './write-queue.ts'
 import {
+  AUTHOR_BYTES,
+  checkBounded,
+  DEFAULT_AUTHOR,
   DEFAULT_BRANCH,
   prepareAdd,
   prepareClear,
@@ -162,9 +168,43 @@ export class Stores extends StoreReads {
     return result
   }
 
-  /** Begin to take an export in as a memory of this name. */
-  beginImport(name: string): Importer {
-    return new Importer(this.engine, name)
+  /**
+   * Take the content of items out of every version for good, under every number that they have had, and out of every file of
+   * the store; their ids, and the ids of states and commits, stay. Safe to ask for again: `busy` after the content is gone
+   * from the memory says that another process keeps its last bytes from being erased.
+   */
+  async purge(request: PurgeRequest, control?: WriteControl): Promise<PurgeResult> {
+    checkMemoryName(request.memory)
+    checkPurge(request)
+    const { author = DEFAULT_AUTHOR, reason } = request
+    checkBounded(author, 'author', AUTHOR_BYTES)
+    const none = () => noSuchItem(request.memory, request.ids[0] as string)
+    const places = await this.queue.submit(async (writer) => {
+      const memory = await writer.memory(request.memory)
+      if (memory === undefined) throw none()
+      return new Places(memory, await originsOf(writer, memory, request))
+    }, control)
+    // A whole history takes a while to look through: what comes meanwhile is looked at under the lock.
+    await places.look(this.engine)
+    const { traces, result } = await this.queue.submit(async (writer) => {
+      const memory = await writer.memory(request.memory)
+      if (memory?.id !== places.memory.id) throw none()
+      await places.look(writer)
+      const redactions = await places.redact(writer)
+      const note = { author, time: Date.now(), reason }
+      for (const { object, number } of redactions) await notePurged(writer, memory, object, number, note)
+      const epoch = memory.epoch + (redactions.length > 0 ? 1 : 0)
+      if (epoch !== memory.epoch) await writer.setEpoch(memory, epoch)
+      const result = { purged: request.ids, epoch, elsewhere: await places.elsewhere(writer) }
+      return { traces: redactions.length > 0 ? tracesOf(redactions) : undefined, result }
+    }, control)
+    await this.engine.erase(traces)
+    return result
+  }
+
+  /** Begin to take an export in as a memory of this name; with `force` even if it brings back what was purged. */
+  beginImport(name: string, options: { force?: boolean | undefined } = {}): Importer {
+    return new Importer(this.engine, name, options.force === true)
   }
 
   /** Copy the whole store into another directory while it goes on; the copy opens as a store. Gives its bytes. */

@@ -88,6 +88,8 @@ export interface ListingRequest {
   branch?: string | undefined
   at?: At | undefined
   have?: Have | undefined
+  /** Show items whose content was purged, too. */
+  redacted?: boolean | undefined
   /** Keep the newest items only: at most so many … */
   max_items?: number | undefined
   /** … and at most so many bytes of items' JSON. */
@@ -98,7 +100,7 @@ export interface Listing {
   commit: string | null
   epoch: number
   branch: string
-  /** Live items, before any budget. */
+  /** Live items, before any budget; purged ones count where they are shown. */
   count: number
   mode: 'full' | 'unchanged' | 'appended'
   /** Each item's JSON, oldest first: `{"id", "content": Content, "mime_type", "metadata"?, "provenance"?, "event_time"?}`. */
@@ -295,6 +297,8 @@ export interface MergeResult {
   status: 'up_to_date' | 'fast_forward' | 'merged' | 'conflicts'
   commit?: string
   renumbered?: Renumbering[]
+  /** Items of theirs whose content was purged, so that they could not come over under another number. */
+  redacted?: string[]
   conflicts?: MergeConflict[]
   replayed?: true
 }
@@ -313,6 +317,36 @@ export interface VerifyRequest {
   repair?: boolean | undefined
 }
 
+export interface PurgeRequest {
+  memory: string
+  ids: string[]
+  branch?: string | undefined
+  /** The commit (or time) where the ids name these items; without it the head, or the last that was called so. */
+  at?: At | undefined
+  author?: string | undefined
+  /** Why; it is kept. */
+  reason: string
+}
+
+export interface PurgeResult {
+  purged: string[]
+  epoch: number
+  /** Other memories of the store that hold the same items, as an import of this one does. */
+  elsewhere: string[]
+}
+
+/** An object whose content was purged, and who did it when and why. */
+export interface Purged {
+  /** Id of the object. */
+  object: string
+  /** Id of the item. */
+  id: string
+  author: string
+  /** Unix ms. */
+  time: number
+  reason: string
+}
+
 export interface VerifyResult {
   ok: boolean
   /** Objects that were derived again: nodes, states and commits. */
@@ -320,6 +354,8 @@ export interface VerifyResult {
   problems: Problem[]
   /** Items whose content was purged. */
   redacted: string[]
+  /** Who purged what, when and why. */
+  purged: Purged[]
 }
 
 export interface ExportRequest {

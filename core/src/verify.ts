@@ -1,16 +1,18 @@
 import { breathe } from './breathe.ts'
 import { stretches } from './chain.ts'
-import { ChangeLookup } from './change-lookup.ts'
+import { ChangeLookup, type SettingChange } from './change-lookup.ts'
 import { encode } from './codec.ts'
-import { indexEntries, newObjects, readFields } from './commit.ts'
+import { indexEntries, newObjects } from './commit.ts'
 import type { EngineReader, EngineWriter, Entry, MemoryRecord, Row } from './engine/engine.ts'
 import { MnemError } from './errors.ts'
 import { replay } from './heads.ts'
 import { objectId, toHex } from './id.ts'
+import { originOf } from './identity.ts'
 import { lastEvent } from './item-index.ts'
-import { after, derivedRanges, entrySeq, requestKey } from './keys.ts'
+import { after, derivedRanges, entrySeq, purgedKey, requestKey } from './keys.ts'
 import { itemId } from './names.ts'
 import { encodeCommit, nodeObjectId } from './object.ts'
+import { purgedOf } from './purge.ts'
 import { type Change, type CommitRecord, decodeRecord } from './record.ts'
 import { State } from './state.ts'
 import type { Problem, VerifyResult } from './types.ts'
@@ -79,11 +81,13 @@ class Verifier {
     for (let line = 1; line <= lines; line++) await this.verifyLine(line)
     await this.verifyRefs()
     await this.verifyEntries()
+    const purged = (await this.attempt(() => purgedOf(this.reader, this.memory))) ?? []
     return {
       ok: this.problems.length === 0,
       objects: this.objects,
       problems: this.problems,
       redacted: Array.from(this.redacted, (number) => itemId(this.memory.prefix, number)).sort(),
+      purged,
     }
   }
 
@@ -166,13 +170,13 @@ class Verifier {
     const objects = newObjects(this.memory.prefix, record.changes)
     state.apply(row.seq, record, objects)
     const lookup = new ChangeLookup(this.reader, this.memory.id)
-    const stateId = await this.attempt(() => state.id((missing) => readFields(lookup, missing)))
+    const stateId = await this.attempt(() => state.id((missing) => lookup.find(missing)))
     if (stateId === undefined) return false
     this.objects += 2 + countNodes(record.changes)
     if (!stateId.equals(record.state)) this.report(name, 'its state is not the one that its changes give')
     const id = objectId(encodeCommit({ ...record, parents: parents.map((parent) => parent.id) }))
     if (!id.equals(row.id)) this.report(name, 'its id is not the one that its fields give')
-    for (const change of record.changes) if (change.kind === 'redacted') this.redacted.add(change.number)
+    await this.verifyRedacted(name, record)
     await this.verifyOrigins(name, record, parents[1])
     await this.verifyIndex(name, row, record, parents[1])
     return true
@@ -183,6 +187,18 @@ class Verifier {
     return row.parents.length === 0 ? [] : this.reader.rows(this.memory.id, row.parents)
   }
 
+  /** Content that is gone was purged by somebody. */
+  private async verifyRedacted(name: string, record: CommitRecord): Promise<void> {
+    for (const change of record.changes) {
+      if (change.kind !== 'redacted') continue
+      this.redacted.add(change.number)
+      const key = purgedKey(change.object)
+      const noted = await this.attempt(() => this.reader.entries(this.memory.id, key, after(key)))
+      if (noted?.length === 0)
+        this.report(name, `the content of item ${change.number} is gone, and no purge took it`)
+    }
+  }
+
   /** What a merge took from its second parent is what stands there. */
   private async verifyOrigins(name: string, record: CommitRecord, second: Row | undefined): Promise<void> {
     if (second === undefined) return
@@ -190,13 +206,12 @@ class Verifier {
     await this.attempt(async () => {
       const chain = await stretches(this.reader, second)
       for (const change of record.changes) {
-        const theirs = change.kind === 'item' ? change.origin?.theirs : undefined
-        if (change.kind !== 'item' || theirs === undefined) continue
+        const theirs = originOf(change)?.theirs
+        if (theirs === undefined || (change.kind !== 'item' && change.kind !== 'redacted')) continue
         const event = await lastEvent(this.reader, this.memory.id, theirs, chain)
         const [taken] = event?.set === true ? await lookup.find([{ key: theirs, seq: event.seq }]) : []
-        const isSame =
-          taken?.kind === 'item' && nodeObjectId('', taken.fields).equals(nodeObjectId('', change.fields))
-        if (!isSame) this.report(name, `item ${change.number} is not what its second parent has at ${theirs}`)
+        if (taken === undefined || !isSameValue(change, taken))
+          this.report(name, `item ${change.number} is not what its second parent has at ${theirs}`)
       }
     })
   }
@@ -258,6 +273,12 @@ class Verifier {
     if (this.problems.length === 0 && found !== this.entries)
       this.report('index', `it has ${found} entries, and the commits ask for ${this.entries}`)
   }
+}
+
+/** Of two purged ones there is nothing left to compare. */
+function isSameValue(a: SettingChange, b: SettingChange): boolean {
+  if (a.kind === 'redacted' || b.kind === 'redacted') return a.kind === b.kind
+  return nodeObjectId('', a.fields).equals(nodeObjectId('', b.fields))
 }
 
 function countNodes(changes: readonly Change[]): number {

@@ -26,8 +26,8 @@ import type {
 /** The three ways to change a memory. Each is prepared outside the write lock and made inside it. */
 
 export const DEFAULT_BRANCH = 'main'
-const DEFAULT_AUTHOR = 'agent'
-const AUTHOR_BYTES = 255
+export const DEFAULT_AUTHOR = 'agent'
+export const AUTHOR_BYTES = 255
 const MESSAGE_BYTES = 64 * 1024
 
 export interface WriteLimits {
@@ -286,7 +286,7 @@ function prepareWrite(request: WriteRequest, method: string, asked: Parameters<t
   return { key, text }
 }
 
-function checkBounded(text: string | undefined, path: string, bytes: number): void {
+export function checkBounded(text: string | undefined, path: string, bytes: number): void {
   if (text === undefined) return
   checkText(text, path)
   const size = Buffer.byteLength(text)

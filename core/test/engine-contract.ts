@@ -241,6 +241,31 @@ export function engineContract(
       expect(await engine.counts(a.id)).toMatchObject({ commits: 3 })
     })
 
+    test('writes another body in place of a row’s, and erases what was there', async () => {
+      const memory = await create('a')
+      const row = await engine.transact((writer) =>
+        append(writer, memory, { depth: 0, body: bytes(7, 8, 9) }),
+      )
+      await engine.transact((writer) => writer.rewrite({ ...row, body: bytes(1) }))
+      expect(plain(await engine.rows(memory.id, [row.seq]))).toEqual(plain([{ ...row, body: bytes(1) }]))
+      await engine.erase([bytes(7, 8, 9)])
+      await engine.erase()
+      expect(plain(await engine.rows(memory.id, [row.seq]))).toEqual(plain([{ ...row, body: bytes(1) }]))
+    })
+
+    test('sets a memory’s epoch', async () => {
+      const memory = await create('a')
+      await engine.transact((writer) => writer.setEpoch(memory, 3))
+      expect(await engine.memory('a')).toEqual({ ...memory, epoch: 3 })
+    })
+
+    test('keeps entries of no memory, whatever is deleted', async () => {
+      const memory = await create('a')
+      await engine.transact((writer) => writer.putEntry(0, bytes(1), bytes(2)))
+      await engine.transact((writer) => writer.deleteMemory(memory.id))
+      expect(await engine.entries(0, bytes(0), bytes(9))).toHaveLength(1)
+    })
+
     test('closes after what runs', async () => {
       const running = engine.transact((writer) => writer.createMemory('a', 'a', 'main'))
       const closing = engine.close()

@@ -3,7 +3,14 @@ import { type Copy, type MergeInput, planMerge, type Resolution, type Strategy }
 
 /** A copy of the item that was born as `origin`; its value tells who wrote it. */
 function copy(number: number, origin: string, value = origin): Copy {
-  return { number, origin, why: `${origin} ${value}`, value, fields: { content: JSON.stringify(value) } }
+  return {
+    number,
+    origin,
+    why: `${origin} ${value}`,
+    value,
+    object: undefined,
+    fields: { content: JSON.stringify(value) },
+  }
 }
 
 /** The item 0 and what each side made of it. */
@@ -126,7 +133,7 @@ describe('what comes in', () => {
   })
 
   test('and is purged leaves its number empty where it would need another', () => {
-    const purged = { ...copy(0, 'x'), fields: undefined }
+    const purged = { ...copy(0, 'x'), fields: undefined, object: new Uint8Array(32) }
     const input = {
       ours: [copy(0, 'a')],
       theirs: [purged, copy(1, 'y')],
@@ -135,10 +142,8 @@ describe('what comes in', () => {
     }
     const plan = planMerge(input)
     expect(plan.set.map(({ number }) => number)).toEqual([3])
-    expect(plan.renumbered).toEqual([
-      { from: 0, to: 2 },
-      { from: 1, to: 3 },
-    ])
+    expect(plan.renumbered).toEqual([{ from: 1, to: 3 }])
+    expect(plan.lost).toMatchObject([{ number: 2, from: { number: 0 } }])
     expect(plan.next).toBe(4)
   })
 

@@ -68,7 +68,11 @@ class Pair {
   /** The state's id; what is not known yet is read as the model has it. */
   id(): Promise<Buffer> {
     return this.state.id(async (missing) =>
-      missing.map(({ key }) => fields(typeof key === 'number' ? key : 0)),
+      missing.map(({ key }) =>
+        typeof key === 'number'
+          ? { kind: 'item', number: key, fields: fields(key) }
+          : { kind: 'node', id: key, fields: fields(0) },
+      ),
     )
   }
 

@@ -6,31 +6,11 @@ import { MemoryEngine } from '../src/engine/memory.ts'
 import { SqliteEngine } from '../src/engine/sqlite.ts'
 import { JsonText } from '../src/json.ts'
 import { Stores } from '../src/stores.ts'
+import { exported, imported } from './exports.ts'
 import { MEMORY, text } from './model.ts'
 import { temporaryFolder } from './temporary.ts'
 
 const memory = MEMORY
-
-async function exported(stores: Stores, name = memory): Promise<string> {
-  let whole = ''
-  for (let after: string | undefined; ; ) {
-    const part = await stores.exportPart({ memory: name, after })
-    whole += part.text
-    if (part.next === undefined) return whole
-    after = part.next
-  }
-}
-
-async function imported(stores: Stores, name: string, export_: string, piece = 1000): Promise<string> {
-  const importer = stores.beginImport(name)
-  try {
-    for (let at = 0; at < export_.length; at += piece) await importer.take(export_.slice(at, at + piece))
-    return (await importer.finish()).commit
-  } catch (error) {
-    await importer.abort()
-    throw error
-  }
-}
 
 /** A history of every kind, with content of every kind. */
 async function history(stores: Stores): Promise<void> {
@@ -117,7 +97,7 @@ describe.each(engines)('export and import, %s', (_name, open) => {
       next = part.next
     }
     expect(rest).not.toContain('later')
-    await imported(stores, 'copy', first.text + rest, 1_000_000)
+    await imported(stores, 'copy', first.text + rest, { piece: 1_000_000 })
     expect((await stores.listing({ memory: 'copy', max_items: 0 })).count).toBe(30)
     await stores.close()
   })

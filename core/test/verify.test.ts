@@ -60,7 +60,7 @@ describe('verify', () => {
     const dir = temporaryFolder()
     await history(dir)
     const result = await check(dir)
-    expect(result).toMatchObject({ ok: true, problems: [], redacted: [] })
+    expect(result).toMatchObject({ ok: true, problems: [], redacted: [], purged: [] })
     expect(result.objects).toBeGreaterThan(25)
     const stores = new Stores(await SqliteEngine.open(dir))
     expect(await stores.verify({ memory: 'nobody' })).toEqual({
@@ -68,6 +68,7 @@ describe('verify', () => {
       objects: 0,
       problems: [],
       redacted: [],
+      purged: [],
     })
     await stores.close()
   })

@@ -13,6 +13,9 @@ export const importMethod = defineMethod({
     format: z.enum(['changes']).optional().meta({ description: 'Default `changes`.' }),
     part: count.meta({ description: 'From 0, one after another; 0 begins anew.' }),
     text: z.string().meta({ description: 'The next piece; lines may be cut anywhere.' }),
+    force: z.literal(true).optional().meta({
+      description: 'With part 0: take it even if it brings back content that was purged from this store.',
+    }),
     more: z.literal(true).optional().meta({ description: 'Another part follows.' }),
   }),
   result: z.looseObject({

@@ -53,6 +53,9 @@ export const merge = defineMethod({
     status: z.enum(['up_to_date', 'fast_forward', 'merged', 'conflicts']),
     commit: objectId.optional(),
     renumbered: z.array(z.looseObject({ from: itemId, to: itemId, count })).optional(),
+    redacted: z.array(itemId).optional().meta({
+      description: 'Purged items of theirs that could not come over under another number.',
+    }),
     conflicts: z.array(conflict).optional(),
     replayed,
   }),

@@ -78,7 +78,7 @@ export const GROUPS: readonly MethodGroup[] = [
   { capability: 'transfer', title: 'In and out', served: true, methods: [exportMethod, importMethod] },
   { capability: 'backup', title: 'Backing up', served: true, methods: [backup] },
   { capability: 'delete', title: 'Deleting', served: true, methods: [deleteMemory] },
-  { capability: 'purge', title: 'Purging', served: false, methods: [purge] },
+  { capability: 'purge', title: 'Purging', served: true, methods: [purge] },
   {
     capability: 'notify',
     title: 'Being told',

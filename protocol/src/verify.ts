@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { defineMethod } from './method.ts'
-import { count, itemId, memoryName } from './shapes.ts'
+import { commitTime, count, itemId, memoryName, objectId } from './shapes.ts'
 
 /** Hash everything again. */
 export const verify = defineMethod({
@@ -18,10 +18,24 @@ export const verify = defineMethod({
     ok: z.boolean(),
     objects: count,
     problems: z.array(z.looseObject({ object: z.string(), problem: z.string() })),
-    redacted: z.array(itemId),
+    redacted: z.array(itemId).meta({ description: 'Items whose content was purged.' }),
+    purged: z
+      .array(
+        z.looseObject({
+          object: objectId,
+          id: itemId,
+          author: z.string(),
+          time: commitTime,
+          reason: z.string(),
+        }),
+      )
+      .meta({ description: 'Who purged which object, when and why.' }),
   }),
   errors: ['busy', 'store_io', 'cancelled'],
-  example: { params: { memory: 'prefs' }, result: { ok: true, objects: 412, problems: [], redacted: [] } },
+  example: {
+    params: { memory: 'prefs' },
+    result: { ok: true, objects: 412, problems: [], redacted: [], purged: [] },
+  },
 })
 
 export type VerifyParams = z.infer<typeof verify.params>

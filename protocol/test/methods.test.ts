@@ -42,6 +42,7 @@ describe('what clients call', () => {
       'transfer',
       'backup',
       'delete',
+      'purge',
     ])
   })
 

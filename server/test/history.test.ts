@@ -100,9 +100,51 @@ describe('history over the wire', () => {
       objects: 4,
       problems: [],
       redacted: [],
+      purged: [],
     })
     expect(await reader.kind('verify', { memory, repair: true })).toBe('unauthorized')
     expect(await admin.result('verify', { memory, repair: true })).toMatchObject({ ok: true })
+  })
+
+  it('purges for who may, by the author that the token says, and names no memory that it may not see', async () => {
+    const path = join(tempDir(), 'm.sock')
+    const file = join(tempDir(), 'tokens.json')
+    const all = ['--verb', 'read', '--verb', 'write', '--verb', 'admin']
+    const everything = makeToken(file, 'all', '--memory', '*', ...all)
+    const pinned = makeToken(file, 'one', '--memory', memory, ...all, '--author', 'ann')
+    const writes = makeToken(file, 'w', '--memory', memory, '--verb', 'read', '--verb', 'write')
+    await Server.start({ args: ['--listen', `unix:${path}`, '--token-file', file] })
+    const connect = (token: string) => new SocketPeer(path).hello(token)
+    const [root, ann, writer] = [await connect(everything), await connect(pinned), await connect(writes)]
+    const { ids } = await ann.result('add', {
+      memory,
+      items: [textItem('a'), textItem('hunter2'), textItem('b')],
+    })
+    const { text } = await root.result('export', { memory })
+    await root.result('import', { memory: 'copy', part: 0, text })
+    const held = await ann.result('query', { memory })
+    const purge = { memory, ids: [ids[1]], reason: 'a password', author: 'somebody' }
+    expect(await writer.kind('purge', purge)).toBe('unauthorized')
+    expect(await ann.result('purge', purge)).toEqual({ purged: [ids[1]], epoch: 1, elsewhere: [] })
+    expect((await root.result('purge', purge)).elsewhere).toEqual(['copy'])
+    expect((await writer.result('verify', { memory })).purged).toMatchObject([
+      { id: ids[1], author: 'ann', reason: 'a password' },
+    ])
+    const have = { commit: held.commit, count: held.count, epoch: held.epoch }
+    const now = await writer.result('query', { memory, have })
+    expect([now.mode, now.count, now.items.map(({ id }: { id: string }) => id)]).toEqual([
+      'full',
+      2,
+      [ids[0], ids[2]],
+    ])
+    expect((await writer.result('show', { memory })).items[1]).toEqual({ id: ids[1], redacted: true })
+    expect((await root.call('import', { memory: 'back', part: 0, text })).error?.data).toMatchObject({
+      kind: 'conflict',
+      reason: 'purged',
+    })
+    expect(await root.result('import', { memory: 'back', part: 0, text, force: true })).toMatchObject({
+      commits: 1,
+    })
   })
 
   it('moves a memory out and in, in parts, and leaves nothing of an import that was given up', async () => {

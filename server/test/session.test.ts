@@ -38,6 +38,7 @@ describe('a session', () => {
         'transfer',
         'backup',
         'delete',
+        'purge',
       ],
       limits: {
         frame_bytes: 33554432,

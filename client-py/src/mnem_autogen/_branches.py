@@ -150,4 +150,5 @@ def _decode_merge(result: dict[str, Any]) -> MergeResult:
             )
             for each in result.get("conflicts", [])
         ),
+        redacted=tuple(result.get("redacted", [])),
     )

@@ -10,7 +10,7 @@ from ._arguments import at_field
 from ._content import decode_commit, decode_memory_item
 from ._errors import InvalidRefError, TooLargeError, refused
 from ._json import check_integer, check_text
-from ._types import Blame, Change, Commit, HistoryEntry, MemoryItem, Problem, Snapshot, VerifyResult
+from ._types import Blame, Change, Commit, HistoryEntry, MemoryItem, Problem, Purged, Snapshot, VerifyResult
 
 _LOG_PAGE = 1000
 
@@ -186,6 +186,7 @@ class HistoryMethods(ABC):
             objects=result["objects"],
             problems=tuple(Problem(each["object"], each["problem"]) for each in result["problems"]),
             redacted=tuple(result["redacted"]),
+            purged=tuple(_decode_purged(each) for each in result.get("purged", [])),
         )
 
     async def head(self) -> str | None:
@@ -239,6 +240,10 @@ class _State:
         snapshot = await self._memory.show(at)
         self._at = snapshot.commit.id
         self._items = {item.id: item for item in snapshot.items}
+
+
+def _decode_purged(wire: dict[str, Any]) -> Purged:
+    return Purged(wire["object"], wire["id"], wire["author"], wire["time"], wire["reason"])
 
 
 def _decode_change(wire: dict[str, Any]) -> Change:

@@ -30,10 +30,10 @@ from ._endpoint import read_endpoint
 from ._errors import refused
 from ._history import HistoryMethods
 from ._json import check_text, dumps
-from ._reading import Reading, read
+from ._reading import Reading, cache, read
 from ._settings import check_connect_timeout
 from ._transfer import TransferMethods
-from ._types import AddResult, ForgetResult, Provenance, Stats
+from ._types import AddResult, ForgetResult, Provenance, PurgeResult, Stats
 
 _KEY_BYTES = 12
 """Random bytes of an idempotency key: 16 characters in base64."""
@@ -258,6 +258,41 @@ class MnemosyneMemory(
             raise refused("ids", "is empty; give at least one id, or use clear() to forget all")
         result = await self._write("forget", {**fields, **at_field(at)})
         return ForgetResult(commit=result["commit"], forgotten=result["forgotten"])
+
+    async def purge(self, *ids: str, at: str | int | None = None, reason: str) -> PurgeResult:
+        """Take the content of items out of every version for good, and out of every file of the store.
+
+        Their ids stay, and those of commits: who wrote them when can still be told. Backups, exports and
+        copies in other memories are not reached. May be called again.
+
+        Args:
+            ids: At least one, at most 1,000.
+            at: The commit where the ids were read. Without it they name what is live or, where nothing is,
+                what was last called so.
+            reason: Why; it is kept, and `verify` shows it.
+
+        Raises:
+            NotFoundError: One of them is not there.
+            BusyError: The content is gone from the memory, and another process that reads keeps its last
+                bytes in the database's log: call again later.
+            UnauthorizedError: The token needs the verb `admin`.
+        """
+        if not ids:
+            raise refused("ids", "is empty; give at least one id")
+        named = [check_text(each, f"ids[{i}]") for i, each in enumerate(ids)]
+        fields = {
+            "ids": named,
+            **at_field(at),
+            "reason": check_text(reason, "reason"),
+            "author": self._author,
+        }
+        link = self._linked()
+        try:
+            result = await self._ask("purge", fields)
+        finally:
+            # Readings of it here hold the content too.
+            cache.drop_if(lambda key: isinstance(key, tuple) and key[:2] == (link, self._name))
+        return PurgeResult(tuple(result["purged"]), result["epoch"], tuple(result["elsewhere"]))
 
     async def stats(self) -> Stats:
         """Numbers about this memory."""

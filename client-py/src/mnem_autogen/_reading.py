@@ -98,6 +98,12 @@ class ReadingCache:
         with self._lock:
             self._drop(key)
 
+    def drop_if(self, matches: Callable[[object], bool]) -> None:
+        """Keep nothing for keys that match."""
+        with self._lock:
+            for key in [each for each in self._kept if matches(each)]:
+                self._drop(key)
+
     def _drop(self, key: object) -> None:
         old = self._kept.pop(key, None)
         if old is not None:

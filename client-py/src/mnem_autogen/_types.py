@@ -189,12 +189,14 @@ class MergeResult:
         commit: The commit that the branch points at now; None where nothing changed.
         renumbered: Items that came in under other numbers.
         conflicts: What has to be settled first.
+        redacted: Ids in the other branch of purged items, which can't come over under another number.
     """
 
     status: Literal["up_to_date", "fast_forward", "merged", "conflicts"]
     commit: str | None
     renumbered: tuple[Renumbering, ...]
     conflicts: tuple[MergeConflict, ...]
+    redacted: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,17 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class Purged:
+    """An object whose content was purged: its id, the item's id, and who did it, when (Unix ms) and why."""
+
+    object: str
+    id: str
+    author: str
+    time: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class VerifyResult:
     """What came of deriving every id of a memory again.
 
@@ -214,12 +227,29 @@ class VerifyResult:
         objects: Nodes, states and commits that were derived.
         problems: What does not fit.
         redacted: Ids of items whose content was purged.
+        purged: Who purged what, when and why.
     """
 
     ok: bool
     objects: int
     problems: tuple[Problem, ...]
     redacted: tuple[str, ...]
+    purged: tuple[Purged, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeResult:
+    """What a purge did.
+
+    Attributes:
+        purged: Ids of the items whose content is gone.
+        epoch: How many purges the memory has seen.
+        elsewhere: Other memories of the store that hold the same items, as an import of this one does.
+    """
+
+    purged: tuple[str, ...]
+    epoch: int
+    elsewhere: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,10 @@ export interface EngineWriter extends EngineReader {
   nextSeq(): Promise<number>
   /** Write a row. Its position and its place must be free. */
   append(row: Row): Promise<void>
+  /** Write another body in place of a row's: a purge alone does that. The row must be there. */
+  rewrite(row: Row): Promise<void>
+  /** Set a memory's epoch. */
+  setEpoch(memory: MemoryRecord, epoch: number): Promise<void>
   /** Move a branch from `expected` (undefined: it does not exist) to `seq`; false, and nothing moved, if it points elsewhere. */
   moveRef(memory: number, branch: string, expected: number | undefined, seq: number): Promise<boolean>
   /** Remove a branch; false where there is none. */
@@ -112,6 +116,11 @@ export interface Engine extends EngineReader {
    * is copied is one moment's store. Gives its bytes. Throws `conflict` where there is a store already, `store_io`.
    */
   backup(dir: string): Promise<number>
+  /**
+   * See that nothing of what was overwritten or deleted is left in any file of the store, free space within it included.
+   * `traces` are pieces of it to look for; without them everything is written anew. Throws `busy` where another process still reads what was there before.
+   */
+  erase(traces?: readonly Uint8Array[]): Promise<void>
   /** End running work and let go of the files. */
   close(): Promise<void>
 }

@@ -125,6 +125,14 @@ class MemoryWriter extends MemoryReader implements EngineWriter {
     this.contents.lastSeq = Math.max(this.contents.lastSeq, row.seq)
   }
 
+  async rewrite(row: Row): Promise<void> {
+    this.contents.rows.set(row.seq, row)
+  }
+
+  async setEpoch(memory: MemoryRecord, epoch: number): Promise<void> {
+    this.contents.memories.set(memory.name, { ...memory, epoch })
+  }
+
   async moveRef(memory: number, branch: string, expected: number | undefined, seq: number): Promise<boolean> {
     const key = refKey(memory, branch)
     if (this.contents.refs.get(key) !== expected) return false
@@ -201,6 +209,8 @@ export class MemoryEngine extends MemoryReader implements Engine {
       reason: 'memory',
     })
   }
+
+  async erase(): Promise<void> {}
 
   async close(): Promise<void> {
     await this.writing.run(async () => undefined)

@@ -17,6 +17,15 @@ export function isBusy(error: unknown): boolean {
   return isSqliteError(error) && ((error.errcode & 0xff) === BUSY || (error.errcode & 0xff) === LOCKED)
 }
 
+/** What SQLite says by a result rather than an error: something is in the way, try again. */
+export function busy(): Error {
+  return Object.assign(new Error('database is locked'), {
+    code: 'ERR_SQLITE_ERROR',
+    errcode: BUSY,
+    errstr: '',
+  })
+}
+
 const REASONS: Record<number, readonly [reason: string, todo: string]> = {
   8: ['read_only', 'the store can only be read; give this user write permission or mount it writable'],
   10: ['io_error', 'the disk reported an error; check it and its messages'],

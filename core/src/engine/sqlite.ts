@@ -16,6 +16,7 @@ import {
 import type { Engine, EngineReader, EngineWriter, Entry, MemoryRecord, Page, Row } from './engine.ts'
 import { backupStore } from './sqlite-backup.ts'
 import { checkStore } from './sqlite-check.ts'
+import { eraseTraces } from './sqlite-erase.ts'
 import { isBusy, translate } from './sqlite-errors.ts'
 import { openConnection, prepareFile, SCHEMA_VERSION } from './sqlite-file.ts'
 import { checkStoreAccess } from './store-access.ts'
@@ -60,7 +61,7 @@ class Patience {
 class SqliteReader implements EngineReader {
   protected readonly db: DatabaseSync
   protected readonly patience: Patience
-  private readonly file: string
+  protected readonly file: string
   private readonly statements = new Map<string, StatementSync>()
 
   constructor(db: DatabaseSync, file: string, patience: Patience) {
@@ -212,6 +213,15 @@ class SqliteWriter extends SqliteReader implements EngineWriter {
     )
   }
 
+  async rewrite(row: Row): Promise<void> {
+    this.run('UPDATE row SET body = ?, checksum = ? WHERE seq = ?', row.body, rowChecksum(row), row.seq)
+  }
+
+  async setEpoch(memory: MemoryRecord, epoch: number): Promise<void> {
+    const sum = memoryChecksum({ ...memory, epoch })
+    this.run('UPDATE memory SET epoch = ?, checksum = ? WHERE id = ?', epoch, sum, memory.id)
+  }
+
   async moveRef(memory: number, branch: string, expected: number | undefined, seq: number): Promise<boolean> {
     const sum = refChecksum(memory, branch, seq)
     const { changes } =
@@ -275,6 +285,11 @@ class SqliteWriter extends SqliteReader implements EngineWriter {
 
   commit(): Promise<void> {
     return this.patience.call(() => this.db.exec('COMMIT'))
+  }
+
+  /** Do what can't be part of a transaction. */
+  execute(work: (db: DatabaseSync) => void): Promise<void> {
+    return this.patience.call(() => work(this.db))
   }
 
   rollback(): void {
@@ -348,6 +363,10 @@ export class SqliteEngine extends SqliteReader implements Engine {
 
   backup(dir: string): Promise<number> {
     return backupStore(this.db, dir)
+  }
+
+  erase(traces?: readonly Uint8Array[]): Promise<void> {
+    return this.writing.run(() => eraseTraces((work) => this.writer.execute(work), this.file, traces))
   }
 
   async close(): Promise<void> {

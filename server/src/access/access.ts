@@ -31,10 +31,15 @@ export function coversAll({ memories }: Access): boolean {
   return memories.includes('*')
 }
 
+/** Whether this memory is covered. */
+export function isVisible({ memories }: Access, memory: string): boolean {
+  return memories.some((rule) => covers(rule, memory))
+}
+
 /** Why a request is refused, as a sentence that tells nothing of what exists; undefined when it may be made. */
 export function refusal(access: Access, verb: Verb | null, memory: string | undefined): string | undefined {
   if (verb === null) return undefined
   if (!access.verbs.has(verb)) return `This token may not ${verb}; use one that was made with --verb ${verb}.`
-  if (memory === undefined || access.memories.some((rule) => covers(rule, memory))) return undefined
+  if (memory === undefined || isVisible(access, memory)) return undefined
   return 'This token is not for that memory; use one that was made with a --memory that covers it.'
 }

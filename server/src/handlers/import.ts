@@ -4,8 +4,8 @@ import { defineHandler } from './handler.ts'
 export const handleImport = defineHandler(
   importMethod,
   'write',
-  async ({ imports }, { memory, part, text, more }) => ({
+  async ({ imports }, { memory, part, text, more, force }) => ({
     part,
-    ...(await imports.take(memory, part, text, more !== true)),
+    ...(await imports.take(memory, { part, text, force, isLast: more !== true })),
   }),
 )

@@ -18,6 +18,7 @@ import { handleLog } from './log.ts'
 import { handleMemories } from './memories.ts'
 import { handleMerge } from './merge.ts'
 import { handlePing } from './ping.ts'
+import { handlePurge } from './purge.ts'
 import { handleQuery } from './query.ts'
 import { handleShow } from './show.ts'
 import { handleStats } from './stats.ts'
@@ -46,6 +47,7 @@ const ALL: readonly Handler[] = [
   handleMemories,
   handleMerge,
   handlePing,
+  handlePurge,
   handleQuery,
   handleShow,
   handleStats,

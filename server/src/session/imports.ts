@@ -10,6 +10,14 @@ interface Running {
   next: number
 }
 
+/** A piece of an export. */
+interface Part {
+  part: number
+  text: string
+  force: boolean | undefined
+  isLast: boolean
+}
+
 /** The imports that a connection has begun: each takes its parts in their order, and ends with the connection. */
 export class Imports {
   private readonly stores: StoresApi
@@ -22,11 +30,9 @@ export class Imports {
   /** Take a part; what the import made, once it was the last. */
   async take(
     memory: string,
-    part: number,
-    text: string,
-    isLast: boolean,
+    { part, text, force, isLast }: Part,
   ): Promise<{ commit: string; commits: number } | undefined> {
-    const running = part === 0 ? await this.begin(memory) : this.running.get(memory)
+    const running = part === 0 ? await this.begin(memory, force) : this.running.get(memory)
     if (running === undefined || running.next !== part)
       throw failure(
         'conflict',
@@ -51,7 +57,7 @@ export class Imports {
     for (const memory of this.running.keys()) await this.abort(memory)
   }
 
-  private async begin(memory: string): Promise<Running> {
+  private async begin(memory: string, force: boolean | undefined): Promise<Running> {
     await this.abort(memory)
     if (this.running.size >= TOGETHER)
       throw failure(
@@ -61,7 +67,7 @@ export class Imports {
           limit: TOGETHER,
         },
       )
-    const running = { importer: this.stores.beginImport(memory), next: 0 }
+    const running = { importer: this.stores.beginImport(memory, { force }), next: 0 }
     this.running.set(memory, running)
     return running
   }
